@@ -16,8 +16,8 @@ export interface ClientOptions {
 }
 
 /**
- * A typed client of every procedure, for Bun, Node 20 and browsers. `url`: origin of the service;
- * `key`: an API key, omitted where a session cookie authenticates (same origin).
+ * A typed client of every procedure, for Bun, Node 20 and browsers. `url`: address of the service, with the path below
+ * which a proxy serves it; `key`: an API key, omitted where a session cookie authenticates (same origin).
  *
  * Concurrent reads are batched into one request. Each change is sent alone with its own Idempotency-Key, so a retry
  * never applies it twice (see retry.ts). Subscriptions use server-sent events and reconnect automatically. Every call
@@ -114,7 +114,7 @@ export function createApiClient(url: string, key?: string, options: ClientOption
   const headers = () => ({ ...(key !== undefined && { authorization: `Bearer ${key}` }), ...options.headers?.() });
   const fetch: Fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
   // Bun's type of a body reader has one overload more than tRPC's.
-  const http = { url: new URL('/trpc', url), fetch: retryingFetch(fetch) as Sending };
+  const http = { url: new URL('trpc', url.endsWith('/') ? url : `${url}/`), fetch: retryingFetch(fetch) as Sending };
   return createTRPCClient<AppRouter>({
     links: [
       typedErrors,

@@ -1,3 +1,5 @@
+import { NetworkError } from './network-error.ts';
+
 export type Fetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>;
 
 /** The response is not the service's: a proxy's error page, or another server at that URL. */
@@ -22,7 +24,7 @@ const MAX_PAUSE_MS = 30_000;
 /**
  * Retries requests that got no response, or 429, 502, 503 or 504: up to four attempts with growing pauses, or after
  * `Retry-After`. Safe for reads, and for changes that carry an Idempotency-Key, because every attempt sends the same.
- * @throws UnreadableAnswer if the response is not JSON.
+ * @throws UnreadableAnswer if the response is not JSON, NetworkError without a response.
  */
 export function retryingFetch(fetch: Fetch): Fetch {
   return async (input, init) => {
@@ -30,7 +32,8 @@ export function retryingFetch(fetch: Fetch): Fetch {
       const outcome = await fetch(input, init).catch((error: unknown) => ({ error }));
       const failed = 'error' in outcome;
       const last = attempt === ATTEMPTS || init?.signal?.aborted === true;
-      if (failed && last) throw outcome.error;
+      if (failed && last)
+        throw init?.signal?.aborted === true ? outcome.error : new NetworkError(addressOf(input), outcome.error);
       if (!failed && (last || !RETRIED.has(outcome.status))) return readable(outcome);
       const asked = failed ? null : retryAfterMs(outcome.headers.get('retry-after'));
       const pause = asked ?? FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.random());
@@ -41,6 +44,8 @@ export function retryingFetch(fetch: Fetch): Fetch {
     }
   };
 }
+
+const addressOf = (input: Request | URL | string): string => (input instanceof Request ? input.url : String(input));
 
 function readable(answer: Response): Response {
   if (answer.headers.get('content-type')?.startsWith('application/json')) return answer;

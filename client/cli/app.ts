@@ -1,10 +1,13 @@
 import { buildApplication, buildRouteMap, text_en } from '@stricli/core';
-import { cases, keys, triggers, usage, users } from './commands/account.ts';
+import packageFile from '../../package.json' with { type: 'json' };
+import { keys, usage, users } from './commands/account.ts';
+import { cases, events, triggers } from './commands/automation.ts';
 import { connections } from './commands/connections.ts';
 import { accountConnectors, connectors } from './commands/connectors.ts';
 import { apply, exportFile } from './commands/files.ts';
 import { launch, logs, plan, run, runs } from './commands/runs.ts';
-import { completion, login, logout, whoami } from './commands/session.ts';
+import { api, openPage, status } from './commands/service.ts';
+import { completion, contexts, login, logout, whoami } from './commands/session.ts';
 import { verify } from './commands/verify.ts';
 import type { Cli } from './context.ts';
 import { describeFailure, exitCodeOf } from './exit.ts';
@@ -15,6 +18,8 @@ const root = buildRouteMap<string, Cli>({
     login,
     logout,
     whoami,
+    contexts,
+    status,
     connectors,
     sources: accountConnectors('source'),
     destinations: accountConnectors('destination'),
@@ -29,15 +34,21 @@ const root = buildRouteMap<string, Cli>({
     export: exportFile,
     triggers,
     cases,
+    events,
     users,
     keys,
     usage,
+    open: openPage,
+    api,
     completion,
   },
   docs: {
     brief: 'Manage data pipelines from the terminal',
     fullDescription: [
       'Manage data pipelines from the terminal.',
+      '',
+      'Before any command, --context NAME selects another service that you are signed in to; so does',
+      'DATA_PIPELINES_CONTEXT.',
       '',
       'Exit codes: 0 success, 1 failed or rejected, 2 invalid usage, 3 not signed in or not permitted, 4 not found,',
       '5 service unreachable, 6 run partially succeeded, 7 run stopped, 130 interrupted by Ctrl-C.',
@@ -48,6 +59,7 @@ const root = buildRouteMap<string, Cli>({
 /** Routes and flags only: each command loads its action when it runs, which keeps start-up fast. */
 export const app = buildApplication(root, {
   name: 'data-pipelines',
+  versionInfo: { currentVersion: packageFile.version },
   scanner: { caseStyle: 'allow-kebab-for-camel' },
   documentation: { caseStyle: 'convert-camel-to-kebab', useAliasInUsageLine: false },
   completion: { includeAliases: false },

@@ -7,9 +7,12 @@ export const COMPLETE = '__complete';
 /** Each script falls back to file names when the program proposes nothing. */
 const SCRIPTS = {
   bash: `_data_pipelines() {
-  local line
+  local line word="\${COMP_WORDS[COMP_CWORD]}"
   COMPREPLY=()
-  while IFS= read -r line; do COMPREPLY+=("$line"); done < <(${NAME} ${COMPLETE} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  while IFS= read -r line; do
+    case $word in [\\'\\"]*) ;; *) printf -v line %q "$line" ;; esac
+    COMPREPLY+=("$line")
+  done < <(${NAME} ${COMPLETE} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _data_pipelines ${NAME}`,
   zsh: `_data_pipelines() {

@@ -39,8 +39,12 @@ interface ServiceError {
 
 const isServiceError = (error: unknown): error is ServiceError => error instanceof Error && error.name === 'ApiError';
 
+/** Of a request beside the client. */
+const isNetworkError = (error: unknown): error is Error => error instanceof Error && error.name === 'NetworkError';
+
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommandError) return EXIT[error.outcome];
+  if (isNetworkError(error)) return EXIT.unavailable;
   if (!isServiceError(error)) return EXIT.failed;
   if (error.status === 401 || error.status === 403) return EXIT.authentication;
   if (error.status === 404) return EXIT.not_found;
@@ -50,6 +54,7 @@ export function exitCodeOf(error: unknown): number {
 /** The message; for errors of the service also the code and the request id, which the operator needs. */
 export function describeFailure(error: unknown): string {
   if (error instanceof CommandError) return error.message;
+  if (isNetworkError(error)) return `${error.message} (network_error)`;
   if (!isServiceError(error)) return error instanceof Error ? (error.stack ?? error.message) : String(error);
   const reference = [error.code, ...(error.request_id ? [`request ${error.request_id}`] : [])].join(', ');
   return `${error.message} (${reference})`;

@@ -30,7 +30,7 @@ export async function followRun(
   const leave = onInterrupt(cli, { api, id: run.id, note: screen ? screen.note : cli.note });
   try {
     const last = await watch(api, { run, seen: (progress) => screen?.show(progress), left: leave.left });
-    if (json) cli.print(JSON.stringify(last, null, 2));
+    if (json) cli.document = last;
     else cli.print(summary(cli, last));
     const outcome = OUTCOMES[last.run.status] ?? 'failed';
     if (outcome !== 'ok')

@@ -2,20 +2,32 @@ import { ExitCode, proposeCompletions, run } from '@stricli/core';
 import { app } from './app.ts';
 import { COMPLETE } from './completion.ts';
 import { createCli } from './context.ts';
-import { EXIT } from './exit.ts';
-
-const [first, ...rest] = process.argv.slice(2);
-const cli = createCli(process);
+import { describeFailure, EXIT, exitCodeOf } from './exit.ts';
+import { takeContext, unquoted } from './global-options.ts';
+import { selectContext } from './settings.ts';
 
 /** A closed pipe, as `head` leaves it, is not an error. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.failed);
 });
 
-if (first === COMPLETE) {
-  for (const { completion } of await proposeCompletions(app, rest, cli)) cli.print(completion);
-} else {
-  await run(app, process.argv.slice(2), cli);
+const cli = createCli(process);
+try {
+  await start(process.argv.slice(2));
+} catch (error) {
+  cli.note(describeFailure(error));
+  process.exitCode = exitCodeOf(error);
+}
+
+async function start(given: string[]): Promise<void> {
+  const isCompletion = given[0] === COMPLETE;
+  const { words, context } = takeContext(isCompletion ? given.slice(1).map(unquoted) : given);
+  if (context !== null) selectContext(context);
+  if (isCompletion) {
+    for (const { completion } of await proposeCompletions(app, words, cli)) cli.print(completion);
+    return;
+  }
+  await run(app, words, cli);
   // stricli's own codes are negative; the operating system sees only their low byte.
   const code = Number(process.exitCode ?? 0) & 0xff;
   const wrongUse = [ExitCode.UnknownCommand, ExitCode.InvalidArgument].map((one) => one & 0xff);

@@ -9,7 +9,7 @@ export async function readText(path: string): Promise<string> {
 }
 
 /** Reads YAML or JSON. @throws UsageError with line and column. */
-export async function readDocument(path: string): Promise<unknown> {
+async function readDocument(path: string): Promise<unknown> {
   const { parse, YAMLParseError } = await import('yaml');
   try {
     return parse(await readText(path));
@@ -17,5 +17,25 @@ export async function readDocument(path: string): Promise<unknown> {
     if (!(error instanceof YAMLParseError)) throw error;
     const at = error.linePos?.[0];
     throw new UsageError(`${path}:${at?.line ?? 1}:${at?.col ?? 1}: ${error.message.split('\n')[0]}`);
+  }
+}
+
+/** The settings of a file. @throws UsageError unless it holds an object. */
+export async function readObject(path: string): Promise<Record<string, unknown>> {
+  const document = await readDocument(path);
+  if (document === null || typeof document !== 'object' || Array.isArray(document))
+    throw new UsageError(`${path}: expected an object of settings and values`);
+  return document as Record<string, unknown>;
+}
+
+/** A `name=value` argument; the value is JSON where it is valid, else text. @throws UsageError without a name. */
+export function pairOf(flag: string, pair: string): [name: string, value: unknown] {
+  const at = pair.indexOf('=');
+  if (at < 1) throw new UsageError(`${flag} ${pair}: expected name=value`);
+  const text = pair.slice(at + 1);
+  try {
+    return [pair.slice(0, at), JSON.parse(text)];
+  } catch {
+    return [pair.slice(0, at), text];
   }
 }

@@ -6,19 +6,31 @@ const MIN_COLUMN_WIDTH = 6;
 /** Cell text by column heading. */
 export type Columns<Row> = Record<string, (row: Row) => string>;
 
-/** Prints a table, or the unchanged response with `json`. */
-export function showList<Row>(cli: Cli, rows: Row[], options: { json: boolean; columns: Columns<Row>; empty: string }) {
-  if (options.json) return cli.print(JSON.stringify(rows, null, 2));
-  if (rows.length === 0) return cli.print(options.empty);
-  cli.print(table(cli, rows, options.columns));
+/** The columns that a terminal of 80 characters has room for, and those that `-o wide` adds. */
+export interface ListColumns<Row> {
+  columns: Columns<Row>;
+  wide?: Columns<Row>;
 }
 
-/** Aligned columns, truncated to the width of a terminal but never in a pipe. */
-export function table<Row>(cli: Cli, rows: Row[], columns: Columns<Row>): string {
+/** Prints a table, or the unchanged response as data. */
+export function showList<Row>(
+  cli: Cli,
+  rows: Row[],
+  options: ListColumns<Row> & { json: boolean; empty: string },
+): void {
+  if (options.json) cli.document = rows;
+  else if (rows.length === 0) cli.print(options.empty);
+  else cli.print(table(cli, rows, options));
+}
+
+/** Aligned columns, truncated to the width of a terminal but never in a pipe or with `-o wide`. */
+export function table<Row>(cli: Cli, rows: Row[], { columns: narrow, wide }: ListColumns<Row>): string {
+  const isWide = cli.output.format === 'wide';
+  const columns = isWide ? { ...narrow, ...wide } : narrow;
   const headings = Object.keys(columns);
   const cells = rows.map((row) => Object.values(columns).map((cell) => oneLine(cell(row))));
   const widths = headings.map((heading, at) => Math.max(heading.length, ...cells.map((line) => width(line[at]!))));
-  const room = cli.process.stdout.isTTY ? cli.process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
+  const room = cli.process.stdout.isTTY && !isWide ? cli.process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
   shrink(widths, room);
   const line = (texts: string[]) =>
     texts
@@ -30,7 +42,10 @@ export function table<Row>(cli: Cli, rows: Row[], columns: Columns<Row>): string
 
 /** Prints one item in full, one labelled value per line. */
 export function showThing(cli: Cli, thing: object, options: { json: boolean; lines: Record<string, string> }): void {
-  if (options.json) return cli.print(JSON.stringify(thing, null, 2));
+  if (options.json) {
+    cli.document = thing;
+    return;
+  }
   const widest = Math.max(...Object.keys(options.lines).map((name) => name.length));
   for (const [name, value] of Object.entries(options.lines)) {
     cli.print(`${cli.style('dim', name.padEnd(widest))}  ${value.replaceAll('\n', `\n${' '.repeat(widest + 2)}`)}`);

@@ -185,6 +185,75 @@ describe('other commands', () => {
     expect(right.out).toMatch(/[1-9]\d* of \d+ events match/);
   });
 
+  test('status and events show what needs attention', async () => {
+    const { name, id } = await connection({ fault: 'config', fault_at_row: 1 });
+    const status = JSON.parse((await cli.run(['status', '--json'])).out);
+    expect(status).toMatchObject({ service: { status: 'ready' }, connections: { running: 0 } });
+    expect((await cli.run(['status'])).out).toContain(`${status.connections.total} `);
+    const { out } = await cli.run([
+      'events',
+      '--connection',
+      name,
+      '--event',
+      'connection_created',
+      '--jq',
+      '.[].event',
+    ]);
+    expect(out.trim()).toBe('connection_created');
+    expect((await cli.run(['events', '--event', 'unheard'])).code).toBe(1);
+    expect((await cli.run(['open', name, '--print'])).out.trim()).toEndWith(`/console/connections/${id}`);
+  });
+
+  test('connections update changes what is given', async () => {
+    const { name } = await connection();
+    const changes = [
+      '--cron',
+      '30 7 * * *',
+      '--timezone',
+      'Europe/Berlin',
+      '--tag',
+      'sales',
+      '--set',
+      'backfill_days=3',
+    ];
+    const { code, out } = await cli.run(['connections', 'update', name, ...changes, '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      schedule: { cron_expression: '30 7 * * *', timezone: 'Europe/Berlin' },
+      tags: ['sales'],
+      backfill_days: 3,
+    });
+    expect((await cli.run(['connections', 'update', name])).code).toBe(2);
+    expect((await cli.run(['connections', 'update', name, '--set', 'unheard=1'])).err).toContain('unheard');
+    const manual = await cli.run(['connections', 'update', name, '--manual', '--jq', '.schedule.type']);
+    expect(manual.out.trim()).toBe('manual');
+  });
+
+  test('triggers create takes flags and a file', async () => {
+    const rule = ['--rule', 'event == "connection_failed"'];
+    const created = await cli.run(['triggers', 'create', '--name', 'Pause it', ...rule, '--pause', '--json']);
+    expect(JSON.parse(created.out)).toMatchObject({ name: 'Pause it', actions: [{ type: 'pause_connection' }] });
+    const file = 'actions: [{ type: rerun_run, max_reruns: 2 }]\nthreshold: 3\n';
+    const read = ['triggers', 'create', '--name', 'Rerun it', ...rule, '--file', '-', '--jq', '.threshold'];
+    expect((await cli.run(read, { input: file })).out.trim()).toBe('3');
+    expect((await cli.run(['triggers', 'create', '--name', 'None', ...rule])).code).toBe(2);
+    expect((await cli.run(['triggers', 'delete', 'Pause', '--yes'])).code).toBe(4);
+    expect((await cli.run(['triggers', 'delete', 'Pause it', '--yes'])).code).toBe(0);
+  });
+
+  test('api sends any request and reports its status', async () => {
+    const { name, id } = await connection();
+    const change = ['-F', 'status=paused', '--jq', '.status'];
+    expect((await cli.run(['api', `/connections/${id}`, ...change])).out.trim()).toBe('paused');
+    expect((await cli.run(['api', '/connections', '--jq', `.[] | select(.name == "${name}") | .id`])).out.trim()).toBe(
+      id,
+    );
+    const missing = await cli.run(['api', '/connections/019a0000-0000-7000-8000-000000000001']);
+    expect(missing).toMatchObject({ code: 4, err: expect.stringMatching(/HTTP 404 \(request [\w-]{36}\)/) });
+    expect(JSON.parse(missing.out)).toMatchObject({ code: 'not_found' });
+    expect((await cli.run(['api', 'https://example.org/'])).code).toBe(2);
+  });
+
   test('users, usage, cases and connections work', async () => {
     expect((await cli.run(['users', 'invite', 'ada@example.com', '--role', 'Viewer'])).out).toContain('http');
     expect((await cli.run(['users', 'disable', 'ada@example.com', '--yes'])).out).toContain('Disabled');

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, statSync } from 'node:fs';
+import { app as commands } from '../../client/cli/app.ts';
 import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
@@ -81,10 +82,86 @@ describe('exit codes', () => {
     const { code, err } = await commandLine({ url: gone.url.origin, key }).run(['whoami']);
     expect(code).toBe(5);
     expect(err).toContain('network_error');
+    expect(err).toContain(`Cannot reach ${gone.url.origin}: the connection was refused.`);
+    expect(await commandLine({ url: gone.url.origin, key }).run(['api', '/connections'])).toMatchObject({
+      code: 5,
+      err,
+    });
+    const unknown = await commandLine({ url: 'http://no-such-host.invalid', key }).run(['whoami']);
+    expect(unknown.err).toContain('http://no-such-host.invalid: the host name is unknown');
+  });
+});
+
+describe('addresses and contexts', () => {
+  test('a path in the address of the service is kept', async () => {
+    const proxy = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch({ url: asked, method, headers, body }) {
+        const { pathname, search } = new URL(asked);
+        if (!pathname.startsWith('/pipelines/')) return new Response('elsewhere', { status: 404 });
+        headers.set('accept-encoding', 'identity');
+        return fetch(url + pathname.slice('/pipelines'.length) + search, { method, headers, body });
+      },
+    });
+    try {
+      const behind = commandLine();
+      const login = await behind.run(['login', `${proxy.url.origin}/pipelines/`, '--key-stdin'], { input: key });
+      expect(login).toMatchObject({ code: 0, out: expect.stringContaining(`${proxy.url.origin}/pipelines as`) });
+      expect((await behind.run(['api', '/users/me', '--jq', '.email'])).out).toContain('@');
+      expect((await behind.run(['open', 'cases', '--print'])).out.trim()).toBe(
+        `${proxy.url.origin}/pipelines/console/cases`,
+      );
+    } finally {
+      await proxy.stop(true);
+    }
+  });
+
+  test('each context has its own service and key', async () => {
+    const fresh = commandLine();
+    const other = await api.keyWith([]);
+    await fresh.run(['login', url, '--key-stdin'], { input: key });
+    await fresh.run(['login', url, '--key-stdin', '--context', 'staging'], { input: other });
+    const email = async (...args: string[]) => (await fresh.run(['whoami', '--jq', '.email', ...args])).out.trim();
+    const [first, second] = [await email(), await email('--context', 'staging')];
+    expect(second).not.toBe(first);
+    await fresh.run(['contexts', 'use', 'staging']);
+    expect(await email()).toBe(second);
+    expect(await email('--context=default')).toBe(first);
+    const named = await fresh.run(['whoami', '--jq', '.email', '--context', 'default'], {
+      env: { DATA_PIPELINES_KEY: other, DATA_PIPELINES_URL: url },
+    });
+    expect(named.out.trim()).toBe(first);
+    const listed = JSON.parse((await fresh.run(['contexts', 'list', '--json'])).out);
+    expect(listed).toEqual([
+      { name: 'default', url, is_current: false },
+      { name: 'staging', url, is_current: true },
+    ]);
+    expect((await fresh.run(['contexts', 'delete', 'staging'])).code).toBe(0);
+    expect(await email()).toBe(first);
+    expect((await fresh.run(['whoami', '--context', 'staging'])).code).toBe(3);
+    expect((await fresh.run(['whoami', '--context', '../login'])).code).toBe(2);
   });
 });
 
 describe('keys', () => {
+  test('revoke asks, and takes a whole prefix only', async () => {
+    const own = await api.keyWith([]);
+    const old = commandLine({ url, key: own });
+    const { api_key, previous } = JSON.parse((await old.run(['keys', 'rotate', '--json'])).out);
+    const { prefix } = previous;
+    const holder = commandLine({ url, key: api_key });
+    expect(await holder.run(['keys', 'revoke', prefix])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--yes'),
+    });
+    expect((await holder.run(['keys', 'revoke', prefix.slice(0, 5), '--yes'])).code).toBe(4);
+    expect((await holder.run(['keys', 'revoke', '', '--yes'])).code).toBe(2);
+    expect((await old.run(['whoami'])).code).toBe(0);
+    expect((await holder.run(['keys', 'revoke', prefix, '--yes'])).code).toBe(0);
+    expect((await old.run(['whoami'])).code).toBe(3);
+  });
+
   test('rotate replaces the stored key', async () => {
     const fresh = commandLine();
     const own = await api.keyWith([]);
@@ -101,10 +178,32 @@ describe('keys', () => {
 describe('completion', () => {
   test('proposes commands, flags and values', async () => {
     const words = async (...args: string[]) => (await cli.run(['__complete', ...args])).out.trim().split('\n');
-    expect(await words('con')).toEqual(['connectors', 'connections']);
+    expect(await words('con')).toEqual(['contexts', 'connectors', 'connections']);
     expect(await words('runs', '')).toEqual(expect.arrayContaining(['list', 'show', 'stop', 'rerun']));
     expect(await words('logs', '--si')).toEqual(['--side']);
     expect(await words('logs', '--side', '')).toEqual(['source', 'destination']);
+  });
+
+  test('proposes names of the account and states', async () => {
+    const { status } = await api.call('POST', '/account_connectors', {
+      name: 'Shop of Ada',
+      connector_type: 'source',
+      connector_name: 'sample',
+      parameters: {},
+    });
+    expect(status).toBe(201);
+    const words = async (...args: string[]) => (await cli.run(['__complete', ...args])).out.trim().split('\n');
+    expect(await words('sources', 'show', 'Sh')).toEqual(['Shop of Ada']);
+    expect(await words('sources', 'delete', 'Shop\\ of')).toEqual(['Shop of Ada']);
+    expect(await words('runs', 'list', '--status', 'st')).toEqual(['stopping', 'stopped']);
+    expect(await words('cases', '--status', 'o')).toEqual(['open']);
+    // An unreachable service must not print an error into the command line.
+    const gone = commandLine({ url: 'http://127.0.0.1:1', key });
+    expect(await gone.run(['__complete', 'sources', 'show', ''])).toEqual({
+      code: 0,
+      out: '--json\n--output\n--jq\n',
+      err: '',
+    });
   });
 
   test('works in bash', async () => {
@@ -112,12 +211,13 @@ describe('completion', () => {
     const main = `${import.meta.dir}/../../client/cli/main.ts`;
     const text = `data-pipelines() { '${process.execPath}' '${main}' "$@"; }
       ${script}
-      COMP_WORDS=(data-pipelines connections re); COMP_CWORD=2; _data_pipelines; echo "\${COMPREPLY[@]}"`;
-    const bash = Bun.spawn(['bash', '-c', text], { stdout: 'pipe', stderr: 'pipe' });
-    expect((await new Response(bash.stdout).text()).trim().split(' ').toSorted()).toEqual([
-      'refresh-catalog',
-      'resume',
-    ]);
+      COMP_WORDS=(data-pipelines connections re); COMP_CWORD=2; _data_pipelines; echo "\${COMPREPLY[@]}"
+      COMP_WORDS=(data-pipelines sources show Sh); COMP_CWORD=3; _data_pipelines; echo "\${COMPREPLY[@]}"`;
+    const env = { PATH: process.env.PATH, DATA_PIPELINES_URL: url, DATA_PIPELINES_KEY: key };
+    const bash = Bun.spawn(['bash', '-c', text], { stdout: 'pipe', stderr: 'pipe', env });
+    const [proposed, names] = (await new Response(bash.stdout).text()).trim().split('\n');
+    expect(proposed!.split(' ').toSorted()).toEqual(['refresh-catalog', 'resume']);
+    expect(names).toBe('Shop\\ of\\ Ada');
     expect(await new Response(bash.stderr).text()).toBe('');
   });
 });
@@ -139,6 +239,48 @@ describe('output', () => {
     expect(longest).toBeLessThan(Math.max(...piped.split('\n').map((line) => line.length)));
   });
 
+  test('shows a list in every format', async () => {
+    const list = async (...args: string[]) => (await cli.run(['sources', 'list', ...args])).out.trim();
+    const [source] = JSON.parse(await list('-o', 'json'));
+    expect(source.name).toBe('Shop of Ada');
+    expect(JSON.parse(await list('--json'))).toEqual([source]);
+    expect(Bun.YAML.parse(await list('-o', 'yaml'))).toEqual([source]);
+    expect(await list('-o', 'name')).toBe('Shop of Ada');
+    const [head, row] = (await list('-o', 'csv')).split('\n');
+    expect(head!.split(',')).toContain('connector_name');
+    expect(row).toContain(',sample,');
+    expect(await list()).not.toContain(source.id);
+    expect(await list('-o', 'wide')).toContain(source.id);
+    expect(await list('--jq', '.[] | .name, .streams_count')).toMatch(/^Shop of Ada\n\d+$/);
+    for (const wrong of [
+      ['--jq', '.['],
+      ['--json', '-o', 'csv'],
+      ['--jq', '.', '-o', 'csv'],
+      ['--jq', '.[] | .name.x'],
+    ])
+      expect({ wrong, ...(await cli.run(['sources', 'list', ...wrong])) }).toMatchObject({ code: 2, out: '' });
+  });
+
+  test('lists fit 80 columns with names that can be read', async () => {
+    const session = cli.terminal(['sources', 'list'], { columns: 80 });
+    await session.sees('Shop of Ada');
+    await session.ended();
+    for (const line of session.screen().split('\n')) expect(Bun.stringWidth(line.trimEnd())).toBeLessThanOrEqual(80);
+    expect(session.screen()).not.toContain('…');
+  });
+
+  test('every command has a version, a help text and examples that it accepts', async () => {
+    expect((await cli.run(['--version'])).out.trim()).toMatch(/^\d+\.\d+\.\d+$/);
+    const texts = leavesOf(commands.root as unknown as Routes);
+    expect(texts.length).toBeGreaterThan(50);
+    for (const { route, text } of texts) {
+      const examples = text.split('EXAMPLES\n')[1]?.trim().split('\n') ?? [];
+      expect({ route, examples: examples.length }).toMatchObject({ examples: expect.any(Number) });
+      for (const example of examples) expect(`${example} `).toContain(`data-pipelines ${route} `);
+      expect(examples).not.toEqual([]);
+    }
+  });
+
   test('respects NO_COLOR', async () => {
     let raw = '';
     const child = Bun.spawn([process.execPath, `${import.meta.dir}/../../client/cli/main.ts`, 'connectors'], {
@@ -148,6 +290,29 @@ describe('output', () => {
     await child.exited;
     expect(raw).not.toContain('\u001b[2m');
   });
+});
+
+interface Routes {
+  getAllEntries?(): { name: { 'convert-camel-to-kebab': string }; target: Routes }[];
+  fullDescription?: string;
+}
+
+/** The commands below a route, with their help texts. */
+function leavesOf(target: Routes, route: string[] = []): { route: string; text: string }[] {
+  if (!target.getAllEntries) return [{ route: route.join(' '), text: target.fullDescription ?? '' }];
+  return target
+    .getAllEntries()
+    .flatMap(({ name, target: inner }) => leavesOf(inner, [...route, name['convert-camel-to-kebab']]));
+}
+
+test('deleting takes a whole name or an id', async () => {
+  const [{ id, name }] = JSON.parse((await cli.run(['sources', 'list', '--json'])).out);
+  for (const cut of ['', ' ', 'Shop', id.slice(0, 8)]) {
+    const { code } = await cli.run(['sources', 'delete', cut, '--yes']);
+    expect({ cut, code }).toEqual({ cut, code: cut.trim() === '' ? 2 : 4 });
+  }
+  expect((await cli.run(['sources', 'delete', 'Shop', '--yes'])).err).toContain('Pass the whole name: "Shop of Ada"');
+  expect((await cli.run(['sources', 'delete', name.toLowerCase(), '--yes'])).code).toBe(0);
 });
 
 test('the compiled program is self-contained', async () => {

@@ -3,9 +3,9 @@ import { askChoice, askText } from '../ask.ts';
 import { askParameter, askParameters, type Values, valueOf } from '../ask-parameters.ts';
 import type { Cli } from '../context.ts';
 import { CommandError, UsageError } from '../exit.ts';
-import { pick } from '../find.ts';
+import { pick, pickWhole } from '../find.ts';
 import { MASK } from '../mask.ts';
-import { readDocument } from '../read-document.ts';
+import { readObject } from '../read-document.ts';
 import { colouredStatus, moment, number } from '../style.ts';
 import { showList, showThing } from '../table.ts';
 import type { Connector } from './connectors.ts';
@@ -48,9 +48,8 @@ export async function listOf(
       status: ({ status }) => colouredStatus(cli.style, status),
       streams: ({ streams_count }) => number(streams_count),
       connections: ({ connections_count }) => number(connections_count),
-      tested: ({ last_tested_at }) => moment(last_tested_at),
-      id: ({ id }) => id,
     },
+    wide: { tested: ({ last_tested_at }) => moment(last_tested_at), id: ({ id }) => id },
   });
 }
 
@@ -129,7 +128,8 @@ export async function testOne(cli: Cli, asked: AccountConnectorCommand<{ json: b
 
 export async function deleteOne(cli: Cli, asked: AccountConnectorCommand<{ yes: boolean }>): Promise<void> {
   const api = await cli.api();
-  const { id, name } = await find(api, asked);
+  const all = await api.account_connectors.list.query({ connector_type: asked.type });
+  const { id, name } = pickWhole(all, asked.wanted, asked.type);
   await requireConfirmation(cli, { yes: asked.flags.yes, message: `Delete the ${asked.type} "${name}"?` });
   await api.account_connectors.delete.mutate({ account_connector_id: id });
   cli.print(`Deleted: ${name}`);
@@ -155,9 +155,7 @@ async function selectConnector(
 
 /** Values of --file, overridden by --set. */
 async function givenValues(connector: Connector, { set = [], file }: Changing): Promise<Values> {
-  const values: Values = file === undefined ? {} : ((await readDocument(file)) as Values);
-  if (values === null || typeof values !== 'object' || Array.isArray(values))
-    throw new UsageError(`${file}: expected an object of parameter names and values`);
+  const values: Values = file === undefined ? {} : await readObject(file);
   for (const pair of set) {
     const at = pair.indexOf('=');
     const name = pair.slice(0, at);

@@ -1,7 +1,9 @@
 import type { ApiClient } from '../../api.ts';
+import { askText } from '../ask.ts';
 import type { Cli } from '../context.ts';
 import { CommandError, UsageError } from '../exit.ts';
-import { pick } from '../find.ts';
+import { pickWhole } from '../find.ts';
+import { readObject } from '../read-document.ts';
 import { colouredStatus, moment, number } from '../style.ts';
 import { showList, showThing } from '../table.ts';
 import { requireConfirmation } from './session.ts';
@@ -19,9 +21,8 @@ export async function listTriggers(cli: Cli, flags: { json: boolean; system: boo
       state: ({ state }) => colouredStatus(cli.style, state),
       fired: ({ fire_count }) => number(fire_count),
       'last fired': ({ last_fired_at }) => moment(last_fired_at),
-      rule: ({ normalized_rule }) => normalized_rule,
-      id: ({ id }) => id,
     },
+    wide: { rule: ({ normalized_rule }) => normalized_rule, id: ({ id }) => id },
   });
 }
 
@@ -32,7 +33,7 @@ export async function testRule(cli: Cli, flags: { json: boolean; last?: number }
   const named = triggers.find(({ name, id }) => id === wanted || name.toLowerCase() === wanted.toLowerCase());
   const rule = named?.normalized_rule ?? wanted;
   const result = await api.automation.evaluateRule.mutate({ rule, limit: flags.last ?? DEFAULT_TEST_EVENTS });
-  if (flags.json) cli.print(JSON.stringify(result, null, 2));
+  if (flags.json) cli.document = result;
   else if (result.is_valid) {
     const matched = result.matched_event_ids ?? [];
     cli.print(`${rule}\n${number(matched.length)} of ${number(result.evaluated_count)} events match`);
@@ -68,7 +69,7 @@ async function showEvents(cli: Cli, api: ApiClient, ids: string[]): Promise<void
 
 export async function deleteTrigger(cli: Cli, flags: { yes: boolean }, wanted: string): Promise<void> {
   const api = await cli.api();
-  const { id, name } = pick(await api.automation.listTriggers.query({}), wanted, 'trigger');
+  const { id, name } = pickWhole(await api.automation.listTriggers.query({}), wanted, 'trigger');
   await requireConfirmation(cli, { yes: flags.yes, message: `Delete the trigger "${name}"?` });
   await api.automation.deleteTrigger.mutate({ trigger_id: id });
   cli.print(`Deleted: ${name}`);
@@ -91,9 +92,9 @@ export async function cases(cli: Cli, flags: { json: boolean; status?: string },
           status: ({ status }) => colouredStatus(cli.style, status),
           severity: ({ severity }) => severity,
           title: ({ title }) => title,
-          events: ({ event_count }) => number(event_count),
           last: ({ last_event_at }) => moment(last_event_at),
         },
+        wide: { events: ({ event_count }) => number(event_count), id: ({ id }) => id },
       },
     );
   }
@@ -117,3 +118,63 @@ function statusOf(text: string): Case['status'] {
   if (text === 'open' || text === 'acknowledged' || text === 'resolved' || text === 'suppressed') return text;
   throw new UsageError(`"${text}" is not a case status; use open, acknowledged, resolved or suppressed`);
 }
+
+export interface CreatingTrigger {
+  json: boolean;
+  name?: string;
+  rule?: string;
+  webhook?: readonly string[];
+  email?: readonly string[];
+  pause: boolean;
+  severity?: 'critical' | 'high' | 'warning' | 'info' | 'low';
+  cooldown?: number;
+  disabled: boolean;
+  file?: string;
+}
+
+/** Settings of the file, overridden by the flags; actions of both. */
+export async function createTrigger(cli: Cli, flags: CreatingTrigger): Promise<void> {
+  const given = flags.file === undefined ? {} : await readObject(flags.file);
+  const rule = flags.rule ?? given.rule;
+  const name = flags.name ?? given.name ?? (await askText(cli, { message: 'Name', hint: 'use --name' }));
+  const actions = [...(Array.isArray(given.actions) ? (given.actions as unknown[]) : []), ...actionsOf(flags)];
+  if (actions.length === 0)
+    throw new UsageError('The trigger has no action. Use --webhook, --email, --pause or --file');
+  if (rule === undefined && given.condition === undefined)
+    throw new UsageError('The trigger has no rule. Use --rule or --file');
+  const created = await (await cli.api()).automation.createTrigger.mutate({
+    ...given,
+    name,
+    ...(rule !== undefined && { rule }),
+    actions,
+    ...(flags.severity && { severity: flags.severity }),
+    ...(flags.cooldown !== undefined && { cooldown_seconds: flags.cooldown }),
+    ...(flags.disabled && { enabled: false }),
+    // The service validates what comes from the file.
+  } as never);
+  showThing(cli, created, {
+    json: flags.json,
+    lines: {
+      name: created.name,
+      id: created.id,
+      rule: created.normalized_rule,
+      actions: created.actions.map(({ type }) => String(type)).join(', '),
+      enabled: created.enabled ? 'yes' : 'no',
+    },
+  });
+}
+
+const actionsOf = ({ webhook = [], email = [], pause }: CreatingTrigger): object[] => [
+  ...webhook.map((url) => ({ type: 'call_webhook', url })),
+  ...(email.length > 0
+    ? [
+        {
+          type: 'send_email',
+          recipients: [...email],
+          subject_template: '{{ trigger_name }}: {{ connection_name }}',
+          body_template: '{{ error_message }}\n\n{{ case_url }}',
+        },
+      ]
+    : []),
+  ...(pause ? [{ type: 'pause_connection' }] : []),
+];

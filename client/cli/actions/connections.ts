@@ -2,7 +2,8 @@ import type { ApiClient } from '../../api.ts';
 import { askChoice, askText } from '../ask.ts';
 import type { Cli } from '../context.ts';
 import { UsageError } from '../exit.ts';
-import { pick } from '../find.ts';
+import { pick, pickWhole } from '../find.ts';
+import { pairOf } from '../read-document.ts';
 import { colouredStatus, moment, number } from '../style.ts';
 import { showList, showThing } from '../table.ts';
 import { requireConfirmation } from './session.ts';
@@ -22,6 +23,21 @@ export interface CreatingConnection {
   run: boolean;
 }
 
+export interface ChangingConnection {
+  json: boolean;
+  name?: string;
+  description?: string;
+  schema?: string;
+  prefix?: string;
+  cron?: string;
+  every?: number;
+  manual: boolean;
+  timezone?: string;
+  stream?: readonly string[];
+  tag?: readonly string[];
+  set?: readonly string[];
+}
+
 export const findConnection = async (api: ApiClient, wanted: string): Promise<Connection> =>
   pick(await api.connections.list.query(), wanted, 'connection');
 
@@ -33,11 +49,11 @@ export async function listConnections(cli: Cli, flags: { json: boolean }): Promi
       name: ({ name }) => name,
       status: ({ status }) => colouredStatus(cli.style, status),
       health: ({ health }) => colouredStatus(cli.style, health),
-      'last run': ({ last_run }) =>
-        last_run
-          ? `${colouredStatus(cli.style, last_run.status)} ${moment(last_run.finished_at ?? last_run.started_at)}`
-          : '–',
+      'last run': ({ last_run }) => moment(last_run?.finished_at ?? last_run?.started_at),
       next: ({ next_run_at }) => moment(next_run_at),
+    },
+    wide: {
+      result: ({ last_run }) => (last_run ? colouredStatus(cli.style, last_run.status) : '–'),
       source: ({ source }) => source.name,
       destination: ({ destination }) => destination.name,
       id: ({ id }) => id,
@@ -71,7 +87,36 @@ export async function createConnection(cli: Cli, flags: CreatingConnection): Pro
   show(cli, created, flags.json);
 }
 
-function scheduleOf({ cron, every, timezone = 'UTC' }: CreatingConnection) {
+export async function updateConnection(cli: Cli, flags: ChangingConnection, wanted: string): Promise<void> {
+  const api = await cli.api();
+  const { id, revision } = await findConnection(api, wanted);
+  const changes = {
+    ...(flags.name !== undefined && { name: flags.name }),
+    ...(flags.description !== undefined && { description: flags.description }),
+    ...(flags.schema !== undefined && { destination_schema: flags.schema }),
+    ...(flags.prefix !== undefined && { table_prefix: flags.prefix }),
+    ...(flags.tag && { tags: flags.tag.filter((tag) => tag !== '') }),
+    ...(flags.stream && { streams: flags.stream.map((name) => ({ name, selected: true })), streams_mode: 'replace' }),
+    ...changedSchedule(flags),
+    ...Object.fromEntries((flags.set ?? []).map((pair) => pairOf('--set', pair))),
+  };
+  if (Object.keys(changes).length === 0)
+    throw new UsageError('Nothing to change. `connections update --help` lists the settings');
+  // The service validates the settings.
+  show(cli, await api.connections.update.mutate({ ...changes, connection_id: id, revision } as never), flags.json);
+}
+
+function changedSchedule({ manual, cron, every, timezone }: ChangingConnection) {
+  if (!manual) {
+    if (timezone !== undefined && cron === undefined && every === undefined)
+      throw new UsageError('--timezone needs --cron or --every');
+    return scheduleOf({ cron, every, timezone });
+  }
+  if (cron !== undefined || every !== undefined) throw new UsageError('Use one of --manual, --cron and --every');
+  return { schedule: { type: 'manual' as const } };
+}
+
+function scheduleOf({ cron, every, timezone = 'UTC' }: Pick<CreatingConnection, 'cron' | 'every' | 'timezone'>) {
   if (cron !== undefined && every !== undefined) throw new UsageError('Use either --cron or --every, not both');
   if (cron !== undefined) return { schedule: { type: 'cron' as const, cron_expression: cron, timezone } };
   // The service validates the interval.
@@ -111,7 +156,7 @@ export async function resumeConnection(cli: Cli, flags: { json: boolean }, wante
 
 export async function deleteConnection(cli: Cli, flags: { yes: boolean }, wanted: string): Promise<void> {
   const api = await cli.api();
-  const { id, name } = await findConnection(api, wanted);
+  const { id, name } = pickWhole(await api.connections.list.query(), wanted, 'connection');
   await requireConfirmation(cli, { yes: flags.yes, message: `Delete the connection "${name}"?` });
   await api.connections.delete.mutate({ connection_id: id });
   cli.print(`Deleted: ${name}`);

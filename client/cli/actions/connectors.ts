@@ -20,15 +20,17 @@ export async function connectors(
       columns: {
         type: ({ connector_type }) => connector_type,
         name: ({ name }) => name,
-        'display name': ({ display_name }) => display_name,
-        category: ({ category }) => category,
         description: ({ description }) => description,
       },
+      wide: { 'display name': ({ display_name }) => display_name, category: ({ category }) => category },
     });
   }
   const { name } = pick(shown, wanted, 'connector');
   const named = shown.filter((connector) => connector.name === name);
-  if (flags.json) return cli.print(JSON.stringify(named, null, 2));
+  if (flags.json) {
+    cli.document = named;
+    return;
+  }
   for (const connector of named) describe(cli, connector);
 }
 
@@ -43,5 +45,5 @@ function describe(cli: Cli, connector: Connector): void {
     default: (parameter: Parameter) => (parameter.default == null ? '' : JSON.stringify(parameter.default)),
     description: ({ label, description }: Parameter) => (description ? `${label}. ${description}` : label),
   };
-  cli.print(`${table(cli, connector.parameters, columns)}\n`);
+  cli.print(`${table(cli, connector.parameters, { columns })}\n`);
 }

@@ -27,7 +27,7 @@ type CustomRunPlan = Awaited<ReturnType<ApiClient['runs']['preview']['mutate']>>
 export async function planRun(cli: Cli, flags: Planning, wanted: string): Promise<void> {
   const api = await cli.api();
   const plan = await previewPlan(api, (await findConnection(api, wanted)).id, flags);
-  if (flags.json) cli.print(JSON.stringify(plan, null, 2));
+  if (flags.json) cli.document = plan;
   else show(cli, plan);
   if (plan.decision === 'blocked') throw new CommandError('failed', 'The plan is blocked; see the blockers above');
 }
@@ -38,8 +38,11 @@ export async function launchRun(cli: Cli, flags: Launching, wanted: string): Pro
   const plan = flags.plan === undefined ? await previewPlan(api, connection_id, flags) : null;
   if (plan && !flags.json) show(cli, plan);
   if (plan?.decision === 'blocked') throw new CommandError('failed', 'The plan is blocked; see the blockers above');
-  if (plan?.decision === 'nothing_to_do')
-    return cli.print(flags.json ? JSON.stringify(plan, null, 2) : 'Nothing to do');
+  if (plan?.decision === 'nothing_to_do') {
+    if (flags.json) cli.document = plan;
+    else cli.print('Nothing to do');
+    return;
+  }
   const message = plan ? `Start ${plan.runnable_chunks} runs?` : `Start plan ${flags.plan}?`;
   await requireConfirmation(cli, { yes: flags.yes, message });
   const launched = await api.runs.launchPlan.mutate({
@@ -48,7 +51,10 @@ export async function launchRun(cli: Cli, flags: Launching, wanted: string): Pro
     ...(plan && { plan_hash: plan.plan_hash }),
     confirm: true,
   });
-  if (flags.json) return cli.print(JSON.stringify(launched, null, 2));
+  if (flags.json) {
+    cli.document = launched;
+    return;
+  }
   cli.print(`${launched.status}: ${launched.connection_run_ids.length} runs, ${launched.skipped_count} chunks skipped`);
   for (const id of launched.connection_run_ids) cli.print(`  ${id}`);
 }
@@ -70,14 +76,18 @@ const previewPlan = (api: ApiClient, connection_id: string, flags: Planning): Pr
 function show(cli: Cli, plan: CustomRunPlan): void {
   cli.print(
     table(cli, plan.chunks, {
-      '#': ({ index }) => String(index),
-      from: ({ start_date }) => start_date ?? '–',
-      to: ({ end_date }) => end_date ?? '–',
-      action: ({ action, skip_reason }) => (skip_reason ? `${action}: ${skip_reason}` : action),
-      streams: ({ stream_names }) => stream_names.join(', '),
-      rows: ({ estimated_rows }) => number(estimated_rows),
-      credits: ({ estimated_credits }) => number(estimated_credits),
-      duration: ({ estimated_duration_ms }) => duration(estimated_duration_ms),
+      columns: {
+        '#': ({ index }) => String(index),
+        from: ({ start_date }) => start_date ?? '–',
+        to: ({ end_date }) => end_date ?? '–',
+        action: ({ action, skip_reason }) => (skip_reason ? `${action}: ${skip_reason}` : action),
+        rows: ({ estimated_rows }) => number(estimated_rows),
+        credits: ({ estimated_credits }) => number(estimated_credits),
+      },
+      wide: {
+        duration: ({ estimated_duration_ms }) => duration(estimated_duration_ms),
+        streams: ({ stream_names }) => stream_names.join(', '),
+      },
     }),
   );
   for (const { message } of plan.blockers) cli.print(`${cli.style('red', 'blocked')}  ${message}`);

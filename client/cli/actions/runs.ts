@@ -74,7 +74,7 @@ async function started(
   },
 ): Promise<void> {
   if (flags.follow) return followRun(cli, { api, run, json: flags.json });
-  if (flags.json) cli.print(JSON.stringify({ connection_run_id: run.id }));
+  if (flags.json) cli.document = { connection_run_id: run.id };
   else cli.print(`Started: ${name}, run ${run.id}`);
 }
 
@@ -87,7 +87,10 @@ export async function stopRun(cli: Cli, flags: { json: boolean }, wanted: string
   const api = await cli.api();
   const { id } = await findRun(api, wanted);
   const stopped = await api.runs.stop.mutate({ connection_run_id: id });
-  if (flags.json) return cli.print(JSON.stringify({ connection_run_id: stopped }));
+  if (flags.json) {
+    cli.document = { connection_run_id: stopped };
+    return;
+  }
   cli.print(stopped === null ? 'The run has already ended' : `Stop requested: run ${id}`);
 }
 
@@ -107,13 +110,12 @@ export async function listRuns(
     columns: {
       '#': ({ number: own }) => String(own),
       status: (run) => colouredStatus(cli.style, run.status),
-      type: ({ run_type, trigger_type }) => `${run_type}, ${trigger_type}`,
       started: ({ started_at, queued_at }) => moment(started_at ?? queued_at),
       duration: ({ duration_ms }) => duration(duration_ms),
       rows: ({ rows_loaded }) => number(rows_loaded),
       error: ({ error }) => error?.message ?? '',
-      id: (run) => run.id,
     },
+    wide: { type: ({ run_type, trigger_type }) => `${run_type}, ${trigger_type}`, id: (run) => run.id },
   });
 }
 
@@ -140,12 +142,14 @@ export async function showRun(cli: Cli, flags: { json: boolean }, wanted: string
   if (flags.json) return;
   cli.print(
     table(cli, stream_runs, {
-      stream: ({ namespace, stream_name }) => (namespace ? `${namespace}.${stream_name}` : stream_name),
-      status: ({ status }) => colouredStatus(cli.style, status),
-      read: ({ rows_read }) => number(rows_read),
-      loaded: ({ rows_loaded }) => number(rows_loaded),
-      duration: ({ duration_ms }) => duration(duration_ms),
-      error: ({ error }) => error?.message ?? '',
+      columns: {
+        stream: ({ namespace, stream_name }) => (namespace ? `${namespace}.${stream_name}` : stream_name),
+        status: ({ status }) => colouredStatus(cli.style, status),
+        read: ({ rows_read }) => number(rows_read),
+        loaded: ({ rows_loaded }) => number(rows_loaded),
+        duration: ({ duration_ms }) => duration(duration_ms),
+        error: ({ error }) => error?.message ?? '',
+      },
     }),
   );
 }

@@ -36,10 +36,12 @@ export async function usage(cli: Cli, flags: { json: boolean; range?: string; co
   if (flags.json) return;
   cli.print(
     table(cli, total.limits, {
-      limit: ({ key }) => key,
-      used: ({ used }) => number(used),
-      of: ({ limit }) => (limit === null ? 'unlimited' : number(limit)),
-      status: ({ status }) => colouredStatus(cli.style, status),
+      columns: {
+        limit: ({ key }) => key,
+        used: ({ used }) => number(used),
+        of: ({ limit }) => (limit === null ? 'unlimited' : number(limit)),
+        status: ({ status }) => colouredStatus(cli.style, status),
+      },
     }),
   );
 }

@@ -1,6 +1,6 @@
 import type { ApiClient } from '../../api.ts';
 import type { Cli } from '../context.ts';
-import { pick } from '../find.ts';
+import { pick, pickWhole } from '../find.ts';
 import { readLogin, storeLogin } from '../settings.ts';
 import { colouredStatus, moment } from '../style.ts';
 import { showList, showThing } from '../table.ts';
@@ -11,13 +11,12 @@ export async function listUsers(cli: Cli, flags: { json: boolean }): Promise<voi
     json: flags.json,
     empty: 'No users',
     columns: {
-      name: ({ full_name, is_me }) => (is_me ? `${full_name} (you)` : full_name),
-      email: ({ email }) => email,
+      email: ({ email, is_me }) => (is_me ? `${email} (you)` : email),
+      name: ({ full_name }) => full_name,
       status: ({ status }) => colouredStatus(cli.style, status),
       roles: ({ roles }) => roles.map(({ name }) => name).join(', '),
-      'last request': ({ last_api_request_at }) => moment(last_api_request_at),
-      id: ({ id }) => id,
     },
+    wide: { 'last request': ({ last_api_request_at }) => moment(last_api_request_at), id: ({ id }) => id },
   });
 }
 
@@ -47,10 +46,11 @@ export async function inviteUser(
 export async function disableUser(cli: Cli, flags: { json: boolean; yes: boolean }, wanted: string): Promise<void> {
   const api = await cli.api();
   const users = (await api.users.list.query()).map((user) => ({ ...user, name: user.email }));
-  const { id, email } = pick(users, wanted, 'user');
+  const { id, email } = pickWhole(users, wanted, 'user');
   await requireConfirmation(cli, { yes: flags.yes, message: `Disable ${email}?` });
   const changed = await api.users.update.mutate({ user_id: id, is_active: false });
-  cli.print(flags.json ? JSON.stringify(changed, null, 2) : `Disabled: ${email}`);
+  if (flags.json) cli.document = changed;
+  else cli.print(`Disabled: ${email}`);
 }
 
 const ownKeys = async (api: ApiClient) =>
@@ -63,11 +63,10 @@ export async function listKeys(cli: Cli, flags: { json: boolean }): Promise<void
     columns: {
       key: ({ prefix, is_current }) => (is_current ? `${prefix}… (in use)` : `${prefix}…`),
       status: ({ status }) => colouredStatus(cli.style, status),
-      created: ({ created_at }) => moment(created_at),
       expires: ({ expires_at, revoked_at }) => moment(revoked_at ?? expires_at),
       'last used': ({ last_used_at }) => moment(last_used_at),
-      id: ({ id }) => id,
     },
+    wide: { created: ({ created_at }) => moment(created_at), id: ({ id }) => id },
   });
 }
 
@@ -90,7 +89,7 @@ export async function rotateKey(cli: Cli, flags: { json: boolean; graceHours?: n
 
 export async function revokeKey(cli: Cli, flags: { yes: boolean }, wanted: string): Promise<void> {
   const api = await cli.api();
-  const { id, prefix, is_current } = pick(await ownKeys(api), wanted.replace(/…$/, ''), 'key');
+  const { id, prefix, is_current } = pickWhole(await ownKeys(api), wanted.replace(/…$/, ''), 'key');
   const message = is_current ? `Revoke ${prefix}…, the key that this command uses?` : `Revoke the key ${prefix}…?`;
   await requireConfirmation(cli, { yes: flags.yes, message });
   await api.users.revokeKey.mutate({ key_id: id });

@@ -25,7 +25,7 @@ export async function verify(cli: Cli, flags: Verifying, wanted: string): Promis
   const request = { stream_names, repair: flags.repair };
   const verification_id = await api.verifications.start.mutate({ connection_id: id, request });
   const ended = await follow(cli, api, verification_id);
-  if (flags.json) cli.print(JSON.stringify(ended, null, 2));
+  if (flags.json) cli.document = ended;
   else show(cli, ended);
   if (ended.status === 'stopped') throw new CommandError('stopped', 'Verification stopped');
   if (ended.status !== 'succeeded') throw new CommandError('failed', failureOf(ended));
@@ -52,17 +52,19 @@ async function follow(cli: Cli, api: ApiClient, verification_id: string): Promis
 function show(cli: Cli, { streams, finished_at }: Verification): void {
   cli.print(
     table(cli, streams, {
-      stream: nameOf,
-      result: ({ status }) => colouredStatus(cli.style, status),
-      source: ({ source_rows }) => number(source_rows),
-      destination: ({ destination_rows }) => number(destination_rows),
-      missing: ({ missing }) => number(missing),
-      extra: ({ extra }) => number(extra),
-      different: ({ different }) => number(different),
-      'changed since': ({ changed_since }) => number(changed_since),
-      repaired: ({ repaired }) => number(repaired),
-      took: ({ duration_ms }) => duration(duration_ms),
-      note: noteOf,
+      columns: {
+        stream: nameOf,
+        result: ({ status }) => colouredStatus(cli.style, status),
+        source: ({ source_rows }) => number(source_rows),
+        destination: ({ destination_rows }) => number(destination_rows),
+        missing: ({ missing }) => number(missing),
+        extra: ({ extra }) => number(extra),
+        different: ({ different }) => number(different),
+        'changed since': ({ changed_since }) => number(changed_since),
+        repaired: ({ repaired }) => number(repaired),
+        note: noteOf,
+      },
+      wide: { took: ({ duration_ms }) => duration(duration_ms) },
     }),
   );
   for (const stream of streams) {

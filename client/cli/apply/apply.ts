@@ -39,7 +39,7 @@ export async function apply(cli: Cli, flags: Applying): Promise<void> {
     await requireConfirmation(cli, { yes: flags.yes, message: 'Apply these changes?' });
     await applyAll(cli, { results, print, execute: (step) => applyStep(api, step, current) });
   } finally {
-    if (flags.json) cli.print(JSON.stringify(documentOf(results, { current, unchanged, flags }), null, 2));
+    if (flags.json) cli.document = documentOf(results, { current, unchanged, flags });
   }
 }
 

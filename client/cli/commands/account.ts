@@ -1,29 +1,49 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { Cli } from '../context.ts';
-import { countFlag, json, one, oneOrNone, switchFlag, textFlag, textsFlag, yes, withCli } from './parameters.ts';
+import type { Shown } from '../output.ts';
+import {
+  countFlag,
+  help,
+  json,
+  keyPrefixes,
+  one,
+  shown,
+  shownAliases,
+  switchFlag,
+  textFlag,
+  textsFlag,
+  userEmails,
+  withCli,
+  yes,
+} from './parameters.ts';
 
-const userActions = () => import('../actions/users-and-keys.ts');
-const automation = () => import('../actions/automation.ts');
+const actions = () => import('../actions/users-and-keys.ts');
 
 export const users = buildRouteMap({
   routes: {
-    list: buildCommand<{ json: boolean }, [], Cli>({
-      loader: async () => withCli((await userActions()).listUsers),
-      parameters: { flags: { json } },
-      docs: { brief: 'List users' },
+    list: buildCommand<Shown, [], Cli>({
+      loader: async () => withCli((await actions()).listUsers),
+      parameters: { flags: shown, aliases: shownAliases },
+      docs: help('List users', { examples: ['users list', 'users list -o csv'] }),
     }),
     invite: buildCommand<{ json: boolean; name?: string; role?: readonly string[] }, [string], Cli>({
-      loader: async () => withCli((await userActions()).inviteUser),
+      loader: async () => withCli((await actions()).inviteUser),
       parameters: {
         flags: { json, name: textFlag('Full name'), role: textsFlag('Role to assign; repeatable', 'name') },
         positional: one('email', 'Email address of the new user'),
       },
-      docs: { brief: 'Invite a user; the invitation link is shown once' },
+      docs: help('Invite a user; the invitation link is shown once', {
+        examples: ['users invite ada@example.com --name "Ada Lovelace" --role Viewer'],
+      }),
     }),
-    disable: buildCommand<{ json: boolean; yes: boolean }, [string], Cli>({
-      loader: async () => withCli((await userActions()).disableUser),
-      parameters: { flags: { json, yes }, aliases: { y: 'yes' }, positional: one('user', 'Email address or id') },
-      docs: { brief: 'Disable a user' },
+    disable: buildCommand<Shown & { yes: boolean }, [string], Cli>({
+      loader: async () => withCli((await actions()).disableUser),
+      parameters: {
+        flags: { ...shown, yes },
+        aliases: { ...shownAliases, y: 'yes' },
+        positional: one('user', 'Email address or id', userEmails),
+      },
+      docs: help('Disable a user', { examples: ['users disable ada@example.com'] }),
     }),
   },
   docs: { brief: 'Manage users: list, invite, disable' },
@@ -31,68 +51,46 @@ export const users = buildRouteMap({
 
 export const keys = buildRouteMap({
   routes: {
-    list: buildCommand<{ json: boolean }, [], Cli>({
-      loader: async () => withCli((await userActions()).listKeys),
-      parameters: { flags: { json } },
-      docs: { brief: 'List your API keys' },
+    list: buildCommand<Shown, [], Cli>({
+      loader: async () => withCli((await actions()).listKeys),
+      parameters: { flags: shown, aliases: shownAliases },
+      docs: help('List your API keys', {
+        examples: ['keys list', "keys list --jq '.[] | select(.is_current) | .prefix'"],
+      }),
     }),
     rotate: buildCommand<{ json: boolean; graceHours?: number }, [], Cli>({
-      loader: async () => withCli((await userActions()).rotateKey),
+      loader: async () => withCli((await actions()).rotateKey),
       parameters: {
         flags: { json, graceHours: countFlag('How long the previous key stays valid; default 24', 'hours') },
       },
-      docs: { brief: 'Rotate your API key; the new one is shown once and replaces the stored one' },
+      docs: help('Rotate your API key; the new one is shown once and replaces the stored one', {
+        examples: ['keys rotate', 'keys rotate --grace-hours 0'],
+      }),
     }),
     revoke: buildCommand<{ yes: boolean }, [string], Cli>({
-      loader: async () => withCli((await userActions()).revokeKey),
-      parameters: { flags: { yes }, aliases: { y: 'yes' }, positional: one('key', 'Id or prefix of the key') },
-      docs: { brief: 'Revoke a key immediately' },
+      loader: async () => withCli((await actions()).revokeKey),
+      parameters: {
+        flags: { yes },
+        aliases: { y: 'yes' },
+        positional: one('key', 'Id or prefix of the key, as listed', keyPrefixes),
+      },
+      docs: help('Revoke a key immediately', { examples: ['keys revoke dpm_3fa85f64'] }),
     }),
   },
   docs: { brief: 'Manage API keys: list, rotate, revoke' },
 });
 
-export const usage = buildCommand<{ json: boolean; range?: string; connections: boolean }, [], Cli>({
+export const usage = buildCommand<Shown & { range?: string; connections: boolean }, [], Cli>({
   loader: async () => withCli((await import('../actions/usage.ts')).usage),
   parameters: {
     flags: {
-      json,
+      ...shown,
       range: textFlag('last_30_days, last_month, …; default current_billing_period', 'range'),
       connections: switchFlag('Break down by connection'),
     },
+    aliases: shownAliases,
   },
-  docs: { brief: 'Show rows and credits used against the plan limits' },
-});
-
-export const triggers = buildRouteMap({
-  routes: {
-    list: buildCommand<{ json: boolean; system: boolean }, [], Cli>({
-      loader: async () => withCli((await automation()).listTriggers),
-      parameters: { flags: { json, system: switchFlag('Include built-in triggers') } },
-      docs: { brief: 'List triggers' },
-    }),
-    test: buildCommand<{ json: boolean; last?: number }, [string], Cli>({
-      loader: async () => withCli((await automation()).testRule),
-      parameters: {
-        flags: { json, last: countFlag('Number of recent events to test; default 100', 'events') },
-        positional: one('rule', 'Rule expression, or the name of a trigger'),
-      },
-      docs: { brief: 'Test a rule against past events' },
-    }),
-    delete: buildCommand<{ yes: boolean }, [string], Cli>({
-      loader: async () => withCli((await automation()).deleteTrigger),
-      parameters: { flags: { yes }, aliases: { y: 'yes' }, positional: one('trigger', 'Trigger name or id') },
-      docs: { brief: 'Delete a trigger' },
-    }),
-  },
-  docs: { brief: 'Manage triggers: list, test, delete' },
-});
-
-export const cases = buildCommand<{ json: boolean; status?: string }, [string?], Cli>({
-  loader: async () => withCli((await automation()).cases),
-  parameters: {
-    flags: { json, status: textFlag('Filter by status; with a case number, set its status', 'status') },
-    positional: oneOrNone('number', 'Case number'),
-  },
-  docs: { brief: 'List the cases that triggers opened, or show one' },
+  docs: help('Show rows and credits used against the plan limits', {
+    examples: ['usage', 'usage --range last_month --connections'],
+  }),
 });

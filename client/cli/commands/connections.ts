@@ -1,31 +1,81 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import type { CreatingConnection } from '../actions/connections.ts';
+import type { ChangingConnection, CreatingConnection } from '../actions/connections.ts';
 import type { Cli } from '../context.ts';
+import type { Shown } from '../output.ts';
 import type { NoFlags } from './parameters.ts';
-import { CONNECTION, json, one, switchFlag, textFlag, textsFlag, yes, withCli } from './parameters.ts';
+import {
+  accountConnectorNames,
+  connectionNames,
+  countFlag,
+  help,
+  one,
+  oneConnection,
+  proposing,
+  shown,
+  shownAliases,
+  switchFlag,
+  textFlag,
+  textsFlag,
+  WHOLE,
+  withCli,
+  yes,
+} from './parameters.ts';
 
 const actions = () => import('../actions/connections.ts');
 
+const updateConnection = buildCommand<Shown & ChangingConnection, [string], Cli>({
+  loader: async () => withCli((await actions()).updateConnection),
+  parameters: {
+    flags: {
+      ...shown,
+      name: textFlag('New name'),
+      description: textFlag('Description'),
+      schema: textFlag('Destination schema'),
+      prefix: textFlag('Table prefix'),
+      cron: textFlag('Cron schedule with five fields', 'expression'),
+      every: countFlag('Interval in minutes', 'minutes'),
+      manual: switchFlag('Run only on request'),
+      timezone: textFlag('Time zone of the schedule; default UTC', 'zone'),
+      stream: textsFlag('Stream to select; repeatable; deselects all others', 'name'),
+      tag: textsFlag('Tag; repeatable; replaces all tags', 'tag'),
+      set: textsFlag('Any other setting of the API, as text or JSON; repeatable', 'name=value'),
+    },
+    aliases: shownAliases,
+    positional: oneConnection,
+  },
+  docs: help('Edit a connection', {
+    about: 'Settings that are not given stay unchanged.',
+    examples: [
+      'connections update "Shop to analytics" --cron "30 7 * * 1-5" --timezone Europe/Berlin',
+      'connections update "Shop to analytics" --set backfill_days=3 --set consistency=run',
+    ],
+  }),
+});
+
 export const connections = buildRouteMap({
   routes: {
-    list: buildCommand<{ json: boolean }, [], Cli>({
+    list: buildCommand<Shown, [], Cli>({
       loader: async () => withCli((await actions()).listConnections),
-      parameters: { flags: { json } },
-      docs: { brief: 'List connections' },
+      parameters: { flags: shown, aliases: shownAliases },
+      docs: help('List connections', {
+        examples: ['connections list', 'connections list --jq \'.[] | select(.health == "failing") | .name\''],
+      }),
     }),
-    show: buildCommand<{ json: boolean }, [string], Cli>({
+    show: buildCommand<Shown, [string], Cli>({
       loader: async () => withCli((await actions()).showConnection),
-      parameters: { flags: { json }, positional: one('connection', CONNECTION) },
-      docs: { brief: 'Show a connection and its streams' },
+      parameters: { flags: shown, aliases: shownAliases, positional: oneConnection },
+      docs: help('Show a connection and its streams', {
+        examples: ['connections show "Shop to analytics"', 'connections show "Shop to analytics" -o yaml'],
+      }),
     }),
-    create: buildCommand<CreatingConnection, [], Cli>({
+    create: buildCommand<Shown & CreatingConnection, [], Cli>({
       loader: async () => withCli((await actions()).createConnection),
       parameters: {
         flags: {
-          json,
+          ...shown,
           name: textFlag('Connection name'),
-          source: textFlag('Source name or id'),
-          destination: textFlag('Destination name or id'),
+          source: { ...textFlag('Source name or id'), ...proposing(accountConnectorNames('source')) },
+          destination: { ...textFlag('Destination name or id'), ...proposing(accountConnectorNames('destination')) },
           schema: textFlag('Destination schema'),
           cron: textFlag('Cron schedule with five fields', 'expression'),
           every: {
@@ -39,32 +89,44 @@ export const connections = buildRouteMap({
           stream: textsFlag('Stream to select; repeatable; default all streams', 'name'),
           run: switchFlag('Start the first run immediately'),
         },
+        aliases: shownAliases,
       },
-      docs: { brief: 'Create a connection; `apply` covers every other setting' },
+      docs: help('Create a connection; `apply` covers every other setting', {
+        examples: [
+          'connections create --source Shop --destination Analytics --schema shop --cron "0 6 * * *"',
+          'connections create --name Orders --source Shop --destination Analytics --stream orders --every 60 --run',
+        ],
+      }),
     }),
-    pause: buildCommand<{ json: boolean; stop: boolean }, [string], Cli>({
+    update: updateConnection,
+    pause: buildCommand<Shown & { stop: boolean }, [string], Cli>({
       loader: async () => withCli((await actions()).pauseConnection),
       parameters: {
-        flags: { json, stop: switchFlag('Also stop the current run') },
-        positional: one('connection', CONNECTION),
+        flags: { ...shown, stop: switchFlag('Also stop the current run') },
+        aliases: shownAliases,
+        positional: oneConnection,
       },
-      docs: { brief: 'Pause the schedule' },
+      docs: help('Pause the schedule', { examples: ['connections pause "Shop to analytics" --stop'] }),
     }),
-    resume: buildCommand<{ json: boolean }, [string], Cli>({
+    resume: buildCommand<Shown, [string], Cli>({
       loader: async () => withCli((await actions()).resumeConnection),
-      parameters: { flags: { json }, positional: one('connection', CONNECTION) },
-      docs: { brief: 'Resume the schedule' },
+      parameters: { flags: shown, aliases: shownAliases, positional: oneConnection },
+      docs: help('Resume the schedule', { examples: ['connections resume "Shop to analytics"'] }),
     }),
     delete: buildCommand<{ yes: boolean }, [string], Cli>({
       loader: async () => withCli((await actions()).deleteConnection),
-      parameters: { flags: { yes }, positional: one('connection', CONNECTION), aliases: { y: 'yes' } },
-      docs: { brief: 'Delete a connection; loaded data stays in the destination' },
+      parameters: { flags: { yes }, positional: one('connection', WHOLE, connectionNames), aliases: { y: 'yes' } },
+      docs: help('Delete a connection; loaded data stays in the destination', {
+        examples: ['connections delete "Shop to analytics"', 'connections delete "Shop to analytics" --yes'],
+      }),
     }),
     'refresh-catalog': buildCommand<NoFlags, [string], Cli>({
       loader: async () => withCli((await actions()).refreshConnectionCatalog),
-      parameters: { positional: one('connection', CONNECTION) },
-      docs: { brief: 'Refresh the catalog: the streams and fields of the source' },
+      parameters: { positional: oneConnection },
+      docs: help('Refresh the catalog: the streams and fields of the source', {
+        examples: ['connections refresh-catalog "Shop to analytics"'],
+      }),
     }),
   },
-  docs: { brief: 'Manage connections: list, show, create, pause, resume, delete, refresh-catalog' },
+  docs: { brief: 'Manage connections: list, show, create, update, pause, resume, delete, refresh-catalog' },
 });

@@ -1,23 +1,36 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { Changing, Creating } from '../actions/account-connectors.ts';
 import type { Cli } from '../context.ts';
-import { json, one, oneOrNone, textFlag, textsFlag, switchFlag, yes, withCli } from './parameters.ts';
+import type { Shown } from '../output.ts';
+import {
+  accountConnectorNames,
+  connectorNames,
+  help,
+  one,
+  oneOrNone,
+  shown,
+  shownAliases,
+  switchFlag,
+  textFlag,
+  textsFlag,
+  WHOLE,
+  withCli,
+  yes,
+} from './parameters.ts';
 
-export const connectors = buildCommand<{ json: boolean; type?: 'source' | 'destination' }, [string?], Cli>({
+export const connectors = buildCommand<Shown & { type?: 'source' | 'destination' }, [string?], Cli>({
   loader: async () => withCli((await import('../actions/connectors.ts')).connectors),
   parameters: {
     flags: {
-      json,
+      ...shown,
       type: { kind: 'enum', values: ['source', 'destination'], brief: 'Filter by type', optional: true },
     },
-    positional: {
-      kind: 'tuple',
-      parameters: [
-        { placeholder: 'name', brief: 'Connector name; shows its parameters', parse: String, optional: true },
-      ],
-    },
+    aliases: shownAliases,
+    positional: oneOrNone('name', 'Connector name; shows its parameters', connectorNames),
   },
-  docs: { brief: 'List connectors, or show the parameters of one' },
+  docs: help('List connectors, or show the parameters of one', {
+    examples: ['connectors --type source', 'connectors postgres'],
+  }),
 });
 
 const set = textsFlag('Parameter value; repeatable', 'name=value');
@@ -32,62 +45,78 @@ const NAME = 'Name, unique prefix of the name, or id';
 export const accountConnectors = (type: Type) =>
   buildRouteMap({
     routes: {
-      list: buildCommand<{ json: boolean }, [], Cli>({
+      list: buildCommand<Shown, [], Cli>({
         loader: async () => {
           const { listOf } = await actions();
           return withCli((cli, flags) => listOf(cli, { type, flags }));
         },
-        parameters: { flags: { json } },
-        docs: { brief: `List ${type}s` },
+        parameters: { flags: shown, aliases: shownAliases },
+        docs: help(`List ${type}s`, { examples: [`${type}s list`, `${type}s list -o wide`] }),
       }),
-      show: read(type, { action: 'showOne', brief: `Show a ${type}: settings, last test, catalog` }),
+      show: read(type, { action: 'showOne', verb: 'show', brief: `Show a ${type}: settings, last test, catalog` }),
       create: create(type),
       update: update(type),
-      test: read(type, { action: 'testOne', brief: `Test a ${type} now` }),
+      test: read(type, { action: 'testOne', verb: 'test', brief: `Test a ${type} now` }),
       delete: buildCommand<{ yes: boolean }, [string], Cli>({
         loader: async () => {
           const { deleteOne } = await actions();
           return withCli((cli, flags, wanted) => deleteOne(cli, { type, flags, wanted }));
         },
-        parameters: { flags: { yes }, positional: one('name', NAME), aliases: { y: 'yes' } },
-        docs: { brief: `Delete a ${type} that no connection uses` },
+        parameters: {
+          flags: { yes },
+          positional: one('name', WHOLE, accountConnectorNames(type)),
+          aliases: { y: 'yes' },
+        },
+        docs: help(`Delete a ${type} that no connection uses`, { examples: [`${type}s delete Shop`] }),
       }),
     },
     docs: { brief: `Manage ${type}s: list, show, create, update, test, delete` },
   });
 
-const read = (type: Type, { action, brief }: { action: 'showOne' | 'testOne'; brief: string }) =>
-  buildCommand<{ json: boolean }, [string], Cli>({
+const read = (type: Type, { action, verb, brief }: { action: 'showOne' | 'testOne'; verb: string; brief: string }) =>
+  buildCommand<Shown, [string], Cli>({
     loader: async () => {
       const work = (await actions())[action];
       return withCli((cli, flags, wanted) => work(cli, { type, flags, wanted }));
     },
-    parameters: { flags: { json }, positional: one('name', NAME) },
-    docs: { brief },
+    parameters: {
+      flags: shown,
+      aliases: shownAliases,
+      positional: one('name', NAME, accountConnectorNames(type)),
+    },
+    docs: help(brief, { examples: [`${type}s ${verb} Shop`, `${type}s ${verb} Shop --jq .status`] }),
   });
 
 const create = (type: Type) =>
-  buildCommand<Creating, [string?], Cli>({
+  buildCommand<Shown & Creating, [string?], Cli>({
     loader: async () => {
       const { createOne } = await actions();
       return withCli((cli, flags, wanted) => createOne(cli, { type, flags, wanted }));
     },
     parameters: {
-      flags: { json, name: textFlag('Name'), set, file, noTest },
-      positional: oneOrNone('connector', 'Connector name, as listed by `connectors`'),
+      flags: { ...shown, name: textFlag('Name'), set, file, noTest },
+      aliases: shownAliases,
+      positional: oneOrNone('connector', 'Connector name, as listed by `connectors`', connectorNames),
     },
-    docs: {
-      brief: `Create a ${type}`,
-      fullDescription: 'Prompts for missing parameters in a terminal. Secrets are not echoed.',
-    },
+    docs: help(`Create a ${type}`, {
+      about: 'Prompts for missing parameters in a terminal. Secrets are not echoed.',
+      examples: [
+        `${type}s create`,
+        `${type}s create postgres --name Shop --set host=db.example.com --set database=shop --file login.yaml`,
+      ],
+    }),
   });
 
 const update = (type: Type) =>
-  buildCommand<Changing, [string], Cli>({
+  buildCommand<Shown & Changing, [string], Cli>({
     loader: async () => {
       const { updateOne } = await actions();
       return withCli((cli, flags, wanted) => updateOne(cli, { type, flags, wanted }));
     },
-    parameters: { flags: { json, name: textFlag('New name'), set, file, noTest }, positional: one('name', NAME) },
-    docs: { brief: `Edit a ${type}` },
+    parameters: {
+      flags: { ...shown, name: textFlag('New name'), set, file, noTest },
+      aliases: shownAliases,
+      positional: one('name', NAME, accountConnectorNames(type)),
+    },
+    docs: help(`Edit a ${type}`, { examples: [`${type}s update Shop --set password="$SHOP_PASSWORD"`] }),
   });

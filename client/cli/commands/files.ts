@@ -1,7 +1,7 @@
 import { buildCommand } from '@stricli/core';
 import type { Applying } from '../apply/apply.ts';
 import type { Cli } from '../context.ts';
-import { switchFlag, textFlag, yes, withCli } from './parameters.ts';
+import { help, switchFlag, textFlag, withCli, yes } from './parameters.ts';
 
 export const apply = buildCommand<Applying, [], Cli>({
   loader: async () => withCli((await import('../apply/apply.ts')).apply),
@@ -16,15 +16,17 @@ export const apply = buildCommand<Applying, [], Cli>({
     },
     aliases: { f: 'file', y: 'yes' },
   },
-  docs: {
-    brief: 'Apply a file of sources, destinations, connections and triggers',
-    fullDescription:
+  docs: help('Apply a file of sources, destinations, connections and triggers', {
+    about:
       'Shows the differences, asks for confirmation, and applies them. Settings that the file omits stay unchanged.\n${NAME} in a value is replaced by the environment variable; write $${ for a literal ${.',
-  },
+    examples: ['apply -f pipelines.yaml --dry-run', 'apply -f pipelines.yaml --yes'],
+  }),
 });
 
 export const exportFile = buildCommand<{ output?: string }, [], Cli>({
   loader: async () => withCli((await import('../apply/export.ts')).exportPipelines),
   parameters: { flags: { output: textFlag('Output file; default standard output', 'path') }, aliases: { o: 'output' } },
-  docs: { brief: 'Export the account as a file for `apply`; secrets become ${NAME} placeholders' },
+  docs: help('Export the account as a file for `apply`; secrets become ${NAME} placeholders', {
+    examples: ['export -o pipelines.yaml'],
+  }),
 });

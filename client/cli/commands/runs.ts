@@ -1,56 +1,88 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { LogFilter } from '../actions/logs.ts';
+import type { Run } from '../actions/runs.ts';
 import type { Launching, Planning } from '../actions/custom-runs.ts';
 import type { Cli } from '../context.ts';
-import { CONNECTION, countFlag, json, one, RUN, switchFlag, textFlag, textsFlag, yes, withCli } from './parameters.ts';
+import type { Shown } from '../output.ts';
+import {
+  countFlag,
+  help,
+  json,
+  oneConnection,
+  oneRun,
+  proposing,
+  shown,
+  shownAliases,
+  switchFlag,
+  textFlag,
+  textsFlag,
+  withCli,
+  yes,
+} from './parameters.ts';
 
 const follow = switchFlag('Follow the run until it ends; Ctrl-C requests a stop, a second Ctrl-C detaches');
+const RUN_STATUSES: Run['status'][] = [
+  'queued',
+  'running',
+  'stopping',
+  'succeeded',
+  'partially_succeeded',
+  'failed',
+  'stopped',
+  'skipped',
+];
 const actions = () => import('../actions/runs.ts');
 
-export const run = buildCommand<{ json: boolean; follow: boolean }, [string], Cli>({
+export const run = buildCommand<Shown & { follow: boolean }, [string], Cli>({
   loader: async () => withCli((await actions()).startRun),
-  parameters: { flags: { json, follow }, aliases: { f: 'follow' }, positional: one('connection', CONNECTION) },
-  docs: {
-    brief: 'Run a connection now',
-    fullDescription:
-      'With --follow, the exit code is the result: 0 succeeded, 1 failed, 6 partially succeeded, 7 stopped.',
-  },
+  parameters: { flags: { ...shown, follow }, aliases: { ...shownAliases, f: 'follow' }, positional: oneConnection },
+  docs: help('Run a connection now', {
+    about: 'With --follow, the exit code is the result: 0 succeeded, 1 failed, 6 partially succeeded, 7 stopped.',
+    examples: ['run "Shop to analytics"', 'run "Shop to analytics" --follow'],
+  }),
 });
 
-const rerun = buildCommand<{ json: boolean; follow: boolean }, [string], Cli>({
+const rerun = buildCommand<Shown & { follow: boolean }, [string], Cli>({
   loader: async () => withCli((await actions()).rerun),
-  parameters: { flags: { json, follow }, aliases: { f: 'follow' }, positional: one('run', RUN) },
-  docs: { brief: 'Rerun a finished run: the streams that did not succeed, or all of a successful one' },
+  parameters: { flags: { ...shown, follow }, aliases: { ...shownAliases, f: 'follow' }, positional: oneRun },
+  docs: help('Rerun a finished run: the streams that did not succeed, or all of a successful one', {
+    examples: ['runs rerun "Shop to analytics"', 'runs rerun "Shop to analytics#12" --follow'],
+  }),
 });
 
 export const runs = buildRouteMap({
   routes: {
-    list: buildCommand<{ json: boolean; limit?: number; status?: readonly string[] }, [string], Cli>({
+    list: buildCommand<Shown & { limit?: number; status?: readonly string[] }, [string], Cli>({
       loader: async () => withCli((await actions()).listRuns),
       parameters: {
         flags: {
-          json,
+          ...shown,
           limit: countFlag('Number of runs; default 20'),
-          status: textsFlag('Filter by status; repeatable', 'status'),
+          status: { ...textsFlag('Filter by status; repeatable', 'status'), ...proposing(() => RUN_STATUSES) },
         },
-        positional: one('connection', CONNECTION),
+        aliases: shownAliases,
+        positional: oneConnection,
       },
-      docs: { brief: 'List the runs of a connection, newest first' },
+      docs: help('List the runs of a connection, newest first', {
+        examples: ['runs list "Shop to analytics" --status failed', 'runs list "Shop to analytics" --limit 100 -o csv'],
+      }),
     }),
-    show: buildCommand<{ json: boolean }, [string], Cli>({
+    show: buildCommand<Shown, [string], Cli>({
       loader: async () => withCli((await actions()).showRun),
-      parameters: { flags: { json }, positional: one('run', RUN) },
-      docs: { brief: 'Show a run and its streams' },
+      parameters: { flags: shown, aliases: shownAliases, positional: oneRun },
+      docs: help('Show a run and its streams', {
+        examples: ['runs show "Shop to analytics"', 'runs show "Shop to analytics#12" -o yaml'],
+      }),
     }),
-    follow: buildCommand<{ json: boolean }, [string], Cli>({
+    follow: buildCommand<Shown, [string], Cli>({
       loader: async () => withCli((await actions()).followExisting),
-      parameters: { flags: { json }, positional: one('run', RUN) },
-      docs: { brief: 'Follow a run until it ends' },
+      parameters: { flags: shown, aliases: shownAliases, positional: oneRun },
+      docs: help('Follow a run until it ends', { examples: ['runs follow "Shop to analytics"'] }),
     }),
-    stop: buildCommand<{ json: boolean }, [string], Cli>({
+    stop: buildCommand<Shown, [string], Cli>({
       loader: async () => withCli((await actions()).stopRun),
-      parameters: { flags: { json }, positional: one('run', RUN) },
-      docs: { brief: 'Stop a run' },
+      parameters: { flags: shown, aliases: shownAliases, positional: oneRun },
+      docs: help('Stop a run', { examples: ['runs stop "Shop to analytics"'] }),
     }),
     rerun,
   },
@@ -67,9 +99,11 @@ export const logs = buildCommand<LogFilter, [string], Cli>({
       status: textsFlag('Filter by response status: 404, 5xx, or error for every failure; repeatable', 'status'),
       bodies: switchFlag('Include headers and bodies'),
     },
-    positional: one('run', RUN),
+    positional: oneRun,
   },
-  docs: { brief: 'Show the network log of a run' },
+  docs: help('Show the network log of a run', {
+    examples: ['logs "Shop to analytics" --status error', 'logs "Shop to analytics#12" --stream orders --bodies'],
+  }),
 });
 
 const planning = {
@@ -98,18 +132,22 @@ const planning = {
   parallel: countFlag('Runs in parallel; default 1'),
 } as const;
 
-export const plan = buildCommand<Planning, [string], Cli>({
+export const plan = buildCommand<Shown & Planning, [string], Cli>({
   loader: async () => withCli((await import('../actions/custom-runs.ts')).planRun),
-  parameters: { flags: { json, ...planning }, positional: one('connection', CONNECTION) },
-  docs: { brief: 'Preview a custom run without starting it' },
+  parameters: { flags: { ...shown, ...planning }, aliases: shownAliases, positional: oneConnection },
+  docs: help('Preview a custom run without starting it', {
+    examples: ['plan "Shop to analytics" --start 2026-01-01 --end 2026-03-31 --split month'],
+  }),
 });
 
-export const launch = buildCommand<Launching, [string], Cli>({
+export const launch = buildCommand<Shown & Launching, [string], Cli>({
   loader: async () => withCli((await import('../actions/custom-runs.ts')).launchRun),
   parameters: {
-    flags: { json, yes, ...planning, plan: textFlag('Id of a plan created by `plan`', 'id') },
-    positional: one('connection', CONNECTION),
-    aliases: { y: 'yes' },
+    flags: { ...shown, yes, ...planning, plan: textFlag('Id of a plan created by `plan`', 'id') },
+    positional: oneConnection,
+    aliases: { ...shownAliases, y: 'yes' },
   },
-  docs: { brief: 'Plan a custom run and start it after confirmation' },
+  docs: help('Plan a custom run and start it after confirmation', {
+    examples: ['launch "Shop to analytics" --start 2026-01-01 --split week --reprocess missing'],
+  }),
 });

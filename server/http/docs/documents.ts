@@ -27,6 +27,7 @@ const GUIDES = [
   'change-data-capture',
   'custom-runs',
   'automation',
+  'command-line',
   'git-ops',
   'operation',
 ];

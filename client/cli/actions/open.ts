@@ -1,0 +1,31 @@
+import type { Cli } from '../context.ts';
+import { UsageError } from '../exit.ts';
+import { PAGES } from '../pages.ts';
+import { findConnection } from './connections.ts';
+import { findRun } from './runs.ts';
+
+/** Opens a page of the console: by its name, or of a connection or a run. */
+export async function open(cli: Cli, flags: { print: boolean }, wanted?: string): Promise<void> {
+  const address = cli.login().url + (await pathOf(cli, wanted));
+  if (flags.print) return cli.print(address);
+  const [program, ...args] = opener(cli.process.platform);
+  const child = Bun.which(program!)
+    ? Bun.spawn([program!, ...args, address], { stdio: ['ignore', 'ignore', 'ignore'] })
+    : null;
+  if (child === null || (await child.exited) !== 0)
+    throw new UsageError(`No browser could be started on this machine. Open ${address}`);
+  cli.print(`Opened ${address}`);
+}
+
+async function pathOf(cli: Cli, wanted: string | undefined): Promise<string> {
+  if (wanted === undefined) return '/';
+  if (wanted === 'docs') return '/docs';
+  if (PAGES.includes(wanted)) return `/console/${wanted}`;
+  const api = await cli.api();
+  if (!/#\d+$/.test(wanted)) return `/console/connections/${(await findConnection(api, wanted)).id}`;
+  const run = await findRun(api, wanted);
+  return `/console/connections/${run.connection_id}/runs/${run.id}`;
+}
+
+const opener = (platform: string): string[] =>
+  platform === 'darwin' ? ['open'] : platform === 'win32' ? ['cmd', '/c', 'start', ''] : ['xdg-open'];

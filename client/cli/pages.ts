@@ -1,0 +1,13 @@
+/** Pages of the console below /console. */
+export const PAGES = [
+  'connections',
+  'sources',
+  'destinations',
+  'triggers',
+  'cases',
+  'events',
+  'usage',
+  'users',
+  'roles',
+  'profile',
+];

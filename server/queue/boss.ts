@@ -90,16 +90,11 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
       const slots = slotsOf(job, concurrency);
       const own = { queue: job.name, busy: 0, all: slots.length };
       taken.set(job.name, own);
-      const run = async (jobs: Job[]) => {
-        own.busy += 1;
-        try {
-          for (const one of jobs) {
-            await handler(job.payload.parse(one.data), AbortSignal.any([one.signal, stopping.signal]));
-          }
-        } finally {
-          own.busy -= 1;
+      const run = counted(own, async (jobs: Job[]) => {
+        for (const one of jobs) {
+          await handler(job.payload.parse(one.data), AbortSignal.any([one.signal, stopping.signal]));
         }
-      };
+      });
       const wakeOne = await openSlots(boss, slots, { name: job.name, run });
       wakers.push(periodic(wakeOne, { every_ms: 1000, onError: (error) => log.error({ err: error }, 'queue') }));
     },
@@ -111,6 +106,17 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
     },
   };
 }
+
+const counted =
+  (own: QueueSlots, run: (jobs: Job[]) => Promise<void>): typeof run =>
+  async (jobs) => {
+    own.busy += 1;
+    try {
+      await run(jobs);
+    } finally {
+      own.busy -= 1;
+    }
+  };
 
 /** The extra slot takes no job of an account that has one running in any process. */
 const slotsOf = (job: { fair_to_accounts: boolean }, concurrency: number) => [

@@ -49,6 +49,7 @@ export const events = pgTable(
     index('events_connection')
       .on(t.account_id, t.connection_id, t.occurred_at, t.id)
       .where(sql`${t.connection_id} is not null`),
+    index('events_age').on(t.occurred_at).where(sql`${t.processing_status} in ('processed', 'failed')`),
     index('events_unprocessed').on(t.occurred_at).where(sql`${t.processing_status} in ('received', 'evaluating')`),
   ],
 );

@@ -5,7 +5,10 @@ import { knownValues } from './checks.ts';
 import { NOTICED_LIMITS } from './closed-sets.ts';
 import { createdAt, id } from './columns.ts';
 
-/** One row per stream run and attempt that committed rows. Usage and credits are computed from it. Never changed. */
+/**
+ * One row per stream run and attempt that committed rows, never changed. Usage and credits are computed from it. The rows
+ * of an old day are replaced by their sums.
+ */
 export const usageLedger = pgTable(
   'usage_ledger',
   {
@@ -13,8 +16,9 @@ export const usageLedger = pgTable(
     account_id: accountId(),
     /** What was metered, as ids without foreign keys: usage outlives what caused it. */
     connection_id: uuid('connection_id').notNull(),
-    connection_run_id: uuid('connection_run_id').notNull(),
-    stream_run_id: uuid('stream_run_id').notNull(),
+    connection_run_id: uuid('connection_run_id'),
+    /** Null: the sum of all stream runs of this day, connection and stream. */
+    stream_run_id: uuid('stream_run_id'),
     attempt: integer('attempt').notNull(),
     /** UTC day that the rows count for. */
     day: date('day', { mode: 'string' }).notNull(),
@@ -35,7 +39,9 @@ export const usageLedger = pgTable(
       sql`${t.attempt} >= 1 and ${t.rows_free} >= 0 and ${t.rows_paid} >= 0 and ${t.credits_used} >= 0
         and ${t.credits_free} >= 0 and ${t.bytes_loaded} >= 0`,
     ),
+    check('usage_ledger_sum', sql`(${t.connection_run_id} is null) = (${t.stream_run_id} is null)`),
     uniqueIndex('usage_ledger_attempt').on(t.stream_run_id, t.attempt),
+    index('usage_ledger_details').on(t.day).where(sql`${t.stream_run_id} is not null`),
     // Index-only scans for the sums of an account and the rows by connection.
     index('usage_ledger_day').on(t.account_id, t.day, t.connection_id, t.rows_free, t.rows_paid),
     index('usage_ledger_connection').on(t.connection_id, t.day),

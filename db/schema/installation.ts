@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, pgTable, text } from 'drizzle-orm/pg-core';
+import { bigint, boolean, check, pgTable, text } from 'drizzle-orm/pg-core';
 
 /** Facts of the whole installation, in one row. */
 export const installation = pgTable(
@@ -8,6 +8,8 @@ export const installation = pgTable(
     id: boolean('id').primaryKey().default(true),
     /** Id of the SECRET_KEY that encrypts the secrets in this database. Null: the next start stores the id of its key. */
     key_id: text('key_id'),
+    /** `attempts_fenced` of stream runs that were deleted because of their age. */
+    attempts_fenced: bigint('attempts_fenced', { mode: 'number' }).notNull().default(0),
   },
   (t) => [check('installation_has_one_row', sql`${t.id}`)],
 );

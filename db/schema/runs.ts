@@ -140,9 +140,28 @@ export const connectionRuns = pgTable(
     index('connection_runs_plan')
       .on(t.custom_run_plan_id, t.chunk_index)
       .where(sql`${t.custom_run_plan_id} is not null`),
+    index('connection_runs_reruns').on(t.rerun_of_run_id).where(sql`${t.rerun_of_run_id} is not null`),
     index('connection_runs_live')
       .on(t.status, t.queued_at)
       .where(sql`${t.status} in (${literals(LIVE_RUN)})`),
+  ],
+);
+
+/** Runs whose rows were deleted because of their age, counted by the day on which they were created. */
+export const runDays = pgTable(
+  'run_days',
+  {
+    account_id: accountId(),
+    /** Without a foreign key: the count outlives the connection. */
+    connection_id: uuid('connection_id').notNull(),
+    day: date('day', { mode: 'string' }).notNull(),
+    status: text('status', { enum: RUN_STATUSES }).notNull(),
+    runs: integer('runs').notNull(),
+  },
+  (t) => [
+    ...knownValues('run_days', t),
+    primaryKey({ columns: [t.account_id, t.day, t.connection_id, t.status] }),
+    check('run_days_counts', sql`${t.runs} >= 1`),
   ],
 );
 
@@ -235,6 +254,7 @@ export const streamRuns = pgTable(
     index('stream_runs_live')
       .on(t.status, t.heartbeat_at)
       .where(sql`${t.status} in ('pending', 'running', 'rate_limited', 'retrying')`),
+    index('stream_runs_of_stream').on(t.stream_id, t.status, t.finished_at),
     index('stream_runs_fenced').on(t.attempts_fenced).where(sql`${t.attempts_fenced} > 0`),
   ],
 );
@@ -280,5 +300,7 @@ export const networkLogSegments = pgTable(
     ...knownValues('network_log_segments', t),
     check('network_log_segments_size', sql`${t.entries} >= 1 and ${t.bytes} >= 1`),
     index('network_log_segments_run').on(t.connection_run_id, t.stream_run_id, t.connector_type, t.id),
+    index('network_log_segments_stream_run').on(t.stream_run_id).where(sql`${t.stream_run_id} is not null`),
+    index('network_log_segments_age').on(t.created_at),
   ],
 );

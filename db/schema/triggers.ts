@@ -233,6 +233,7 @@ export const deliveries = pgTable(
     check('deliveries_delivered', sql`(${t.delivered_at} is not null) = (${t.status} = 'delivered')`),
     check('deliveries_counts', sql`${t.action_index} >= 0 and ${t.attempts} >= 0`),
     uniqueIndex('deliveries_action').on(t.event_id, t.trigger_id, t.action_index),
+    index('deliveries_age').on(t.created_at).where(sql`${t.status} not in ('pending', 'retrying')`),
     index('deliveries_case').on(t.case_id, t.id),
     index('deliveries_waiting').on(t.next_attempt_at).where(sql`${t.status} in ('pending', 'retrying')`),
     index('deliveries_trigger').on(t.trigger_id).where(sql`${t.status} in ('pending', 'retrying')`),

@@ -1,19 +1,11 @@
 import { eq, inArray, lt, sql } from 'drizzle-orm';
 import { accounts, networkLogSegments } from '../../db/schema/index.ts';
 import type { Deps } from '../deps.ts';
-import { PLANS } from '../pipeline/billing-plans.ts';
+import { retentionDays } from '../billing/retention-days.ts';
 
 /** Upper limit; a billing plan can set a shorter retention. */
 export const RETENTION_DAYS = 14;
 const BATCH_ROWS = 500;
-
-const retentionDays = sql<number>`case ${accounts.plan_id} ${sql.join(
-  PLANS.map((plan) => {
-    const days = Math.min(RETENTION_DAYS, plan.limits.network_log_retention_days ?? RETENTION_DAYS);
-    return sql`when ${plan.id} then ${days}::int`;
-  }),
-  sql` `,
-)} else ${RETENTION_DAYS}::int end`;
 
 /** Deletes expired network logs. The file goes before the row: a file without a row would never be found again. */
 export async function deleteOldNetworkLogs({
@@ -27,7 +19,12 @@ export async function deleteOldNetworkLogs({
       .select({ id: networkLogSegments.id, object_key: networkLogSegments.object_key })
       .from(networkLogSegments)
       .leftJoin(accounts, eq(accounts.id, networkLogSegments.account_id))
-      .where(lt(networkLogSegments.created_at, sql`${at}::timestamptz - make_interval(days => ${retentionDays})`))
+      .where(
+        lt(
+          networkLogSegments.created_at,
+          sql`${at}::timestamptz - make_interval(days => ${retentionDays('network_log_retention_days', RETENTION_DAYS)})`,
+        ),
+      )
       .limit(BATCH_ROWS);
     for (const { object_key } of expired) await objects.delete(object_key);
     const ids = expired.map(({ id }) => id);

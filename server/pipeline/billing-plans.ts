@@ -7,7 +7,11 @@ export type PlanFeature = (typeof PLAN_FEATURES)[number];
 export type CountedLimit = (typeof COUNTED_LIMITS)[number];
 
 export type PlanLimits = Record<
-  CountedLimit | 'max_custom_run_chunks' | 'min_schedule_interval_minutes' | 'network_log_retention_days',
+  | CountedLimit
+  | 'max_custom_run_chunks'
+  | 'min_schedule_interval_minutes'
+  | 'network_log_retention_days'
+  | 'history_retention_days',
   /** Null: unlimited. */
   number | null
 >;
@@ -36,10 +40,11 @@ const UNLIMITED: PlanLimits = {
   max_custom_run_chunks: null,
   min_schedule_interval_minutes: null,
   network_log_retention_days: null,
+  history_retention_days: null,
 };
 
-/** Limits in the order connections, sources, destinations, users, triggers, chunks, minutes, days. */
-function limits(...values: [number, number, number, number, number, number, number, number]): PlanLimits {
+/** Limits in the order connections, sources, destinations, users, triggers, chunks, minutes, days of network logs, days of history. */
+function limits(...values: [number, number, number, number, number, number, number, number, number]): PlanLimits {
   return Object.fromEntries(Object.keys(UNLIMITED).map((key, index) => [key, values[index]])) as PlanLimits;
 }
 
@@ -66,7 +71,7 @@ export const PLANS: readonly Plan[] = [
     credits_included: MILLION,
     overage_allowed: false,
     overage_price_per_million_cents: null,
-    limits: limits(3, 2, 2, 2, 3, 31, 60, 7),
+    limits: limits(3, 2, 2, 2, 3, 31, 60, 7, 30),
     features: ['custom_runs'],
   },
   {
@@ -77,7 +82,7 @@ export const PLANS: readonly Plan[] = [
     credits_included: 10 * MILLION,
     overage_allowed: false,
     overage_price_per_million_cents: null,
-    limits: limits(20, 10, 10, 5, 20, 92, 15, 14),
+    limits: limits(20, 10, 10, 5, 20, 92, 15, 14, 90),
     features: ['custom_runs', 'ssh_tunnel', 'reverse_etl'],
   },
   {
@@ -88,7 +93,7 @@ export const PLANS: readonly Plan[] = [
     credits_included: 100 * MILLION,
     overage_allowed: true,
     overage_price_per_million_cents: 500,
-    limits: limits(200, 50, 50, 25, 200, 366, 5, 14),
+    limits: limits(200, 50, 50, 25, 200, 366, 5, 14, 400),
     features: PLAN_FEATURES,
   },
   {

@@ -46,6 +46,14 @@ export interface Config {
   TEST_CONNECTORS: boolean;
   /** A console session without a request for this long ends. */
   SESSION_IDLE_HOURS: number;
+  /** Events older than this are deleted, with their deliveries. A billing plan can set less. */
+  EVENT_RETENTION_DAYS: number;
+  /** Deliveries of actions older than this are deleted. A billing plan can set less. */
+  DELIVERY_RETENTION_DAYS: number;
+  /** Runs older than this are deleted, with their streams. A billing plan can set less. */
+  RUN_RETENTION_DAYS: number;
+  /** Usage by run and attempt is summed by day and stream after this. The sums are kept. */
+  USAGE_DETAIL_DAYS: number;
   /** Port on which a worker serves its metrics; 0: a free one. Null: it does not. The API serves its own on PORT. */
   METRICS_PORT: number | null;
   /** What scrapers of the metrics have to send. Null: nothing, and names of connections are not shown. */
@@ -143,6 +151,10 @@ const Environment = z.object({
   CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
   TEST_CONNECTORS: onOff.default(false),
   SESSION_IDLE_HOURS: wholeNumber(1, 720).default(24),
+  EVENT_RETENTION_DAYS: wholeNumber(1, 36_500).default(90),
+  DELIVERY_RETENTION_DAYS: wholeNumber(1, 36_500).default(90),
+  RUN_RETENTION_DAYS: wholeNumber(1, 36_500).default(365),
+  USAGE_DETAIL_DAYS: wholeNumber(35, 36_500).default(400),
   METRICS_PORT: wholeNumber(0, 65_535).optional(),
   METRICS_TOKEN: z
     .string()

@@ -162,7 +162,10 @@ export async function holdsClaim(db: Db, claim: Claim): Promise<boolean> {
 
 export async function fencedAttempts(db: Db): Promise<number> {
   const [row] = await db
-    .select({ count: sql<number>`coalesce(sum(${streamRuns.attempts_fenced}), 0)::int` })
+    .select({
+      count: sql<number>`(coalesce(sum(${streamRuns.attempts_fenced}), 0)
+        + coalesce((select attempts_fenced from installation), 0))::int`,
+    })
     .from(streamRuns)
     .where(gt(streamRuns.attempts_fenced, 0));
   return row?.count ?? 0;

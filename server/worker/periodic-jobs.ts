@@ -6,6 +6,7 @@ import { recoverStuckRuns } from '../runs/recover-stuck-runs.ts';
 import { disableBroken } from '../runs/disable-connections.ts';
 import { recoverStuckTasks } from './background-tasks.ts';
 import { retestConnectors } from '../runs/retest-connectors.ts';
+import { deleteOldHistory } from './delete-old-history.ts';
 import { announceDelays } from './data-delays.ts';
 import { announceExpiringCredentials, announceEndingFreePeriods } from './expiry-notices.ts';
 import { recoverStuckVerifications } from '../transfer/verification/recover-stuck-verifications.ts';
@@ -52,6 +53,7 @@ const JOBS: readonly PeriodicJob[] = [
   job('delete old idempotency keys', 15 * MINUTE_MS, deleteOldIdempotencyKeys),
   job('delete old exports', 15 * MINUTE_MS, deleteOldExports),
   job('delete old network logs', 15 * MINUTE_MS, deleteOldNetworkLogs),
+  job('delete old history', 60 * MINUTE_MS, deleteOldHistory),
 ];
 
 export function startPeriodicJobs(deps: Deps): { stop(): Promise<void> } {

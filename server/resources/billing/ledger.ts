@@ -1,7 +1,8 @@
-import { and, between, type Column, eq, gte, inArray, lt, sql } from 'drizzle-orm';
-import { connectionRuns, connections, usageLedger } from '../../../db/schema/index.ts';
+import { and, between, type Column, eq, inArray, sql } from 'drizzle-orm';
+import { connections, usageLedger } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import { addDays, type DaySpan } from '../../platform/utc-days.ts';
+import { runCounts } from '../../billing/run-counts.ts';
+import type { DaySpan } from '../../platform/utc-days.ts';
 
 /** The account and days of a usage query. */
 export interface Scope {
@@ -65,24 +66,18 @@ export const rowsByConnection = (db: Db, scope: Scope) =>
     .where(within(scope))
     .groupBy(usageLedger.connection_id);
 
-const createdWithin = ({ account_id, days, ids }: Scope) =>
-  and(
-    eq(connectionRuns.account_id, account_id),
-    gte(connectionRuns.created_at, `${days.start}T00:00:00.000Z`),
-    lt(connectionRuns.created_at, `${addDays(days.end, 1)}T00:00:00.000Z`),
-    ids && inArray(connectionRuns.connection_id, ids),
-  );
-
 /** The runs created on these days, with those of deleted connections. */
 export async function countRuns(db: Db, scope: Scope) {
+  const counted = runCounts(db, scope);
+  const withStatus = (status: string) =>
+    sql`coalesce(sum(${counted.runs}) filter (where ${counted.status} = ${status}), 0)`.mapWith(Number);
   const [counts] = await db
     .select({
-      runs: sql`count(*)`.mapWith(Number),
-      succeeded_runs: sql`count(*) filter (where ${connectionRuns.status} = 'succeeded')`.mapWith(Number),
-      failed_runs: sql`count(*) filter (where ${connectionRuns.status} = 'failed')`.mapWith(Number),
+      runs: sql`coalesce(sum(${counted.runs}), 0)`.mapWith(Number),
+      succeeded_runs: withStatus('succeeded'),
+      failed_runs: withStatus('failed'),
     })
-    .from(connectionRuns)
-    .where(createdWithin(scope));
+    .from(counted);
   return counts ?? { runs: 0, succeeded_runs: 0, failed_runs: 0 };
 }
 
@@ -101,12 +96,12 @@ export async function rankConnections(db: Db, scope: Scope, page: { limit?: numb
       .where(within(scope))
       .groupBy(usageLedger.connection_id),
   );
+  const counted = runCounts(db, scope);
   const ran = db.$with('ran').as(
     db
-      .select({ connection_id: connectionRuns.connection_id, runs: sql<string>`count(*)`.as('runs') })
-      .from(connectionRuns)
-      .where(createdWithin(scope))
-      .groupBy(connectionRuns.connection_id),
+      .select({ connection_id: counted.connection_id, runs: sql<string>`sum(${counted.runs})`.as('sum_of_runs') })
+      .from(counted)
+      .groupBy(counted.connection_id),
   );
   const ranked = db
     .with(used, ran)

@@ -27,6 +27,7 @@ export const PlanSchema = z
       max_custom_run_chunks: limit(),
       min_schedule_interval_minutes: limit(),
       network_log_retention_days: limit(),
+      history_retention_days: limit().meta({ description: 'Of events, runs and deliveries.' }),
     }),
     features: z.array(z.enum(PLAN_FEATURES)),
     credit_rates: z.object({ elt: whole(), reverse_etl: whole() }).meta({ description: 'Credits per loaded row.' }),

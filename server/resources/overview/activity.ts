@@ -1,5 +1,6 @@
 import { and, desc, eq, gte, isNull, sql } from 'drizzle-orm';
 import { connectionRuns, connections, streamRuns, usageLedger } from '../../../db/schema/index.ts';
+import { runCounts } from '../../billing/run-counts.ts';
 import { addDays, eachDay, utcDay } from '../../platform/utc-days.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import type { ActivityDay, RecentRun } from './schema.ts';
@@ -9,6 +10,9 @@ export async function readActivity(ctx: Ctx, input: { days: number }): Promise<A
   const { account_id } = ctx.principal;
   const end = utcDay(ctx.deps.now());
   const start = addDays(end, 1 - input.days);
+  const counted = runCounts(ctx.db, { account_id, days: { start, end } });
+  const countOf = (isMeant: ReturnType<typeof sql>) =>
+    sql`coalesce(sum(${counted.runs}) filter (where ${counted.status} ${isMeant}), 0)`.mapWith(Number);
   const [rows, runs] = await Promise.all([
     ctx.db
       .select({
@@ -20,14 +24,13 @@ export async function readActivity(ctx: Ctx, input: { days: number }): Promise<A
       .groupBy(usageLedger.day),
     ctx.db
       .select({
-        day: runDay,
+        day: counted.day,
         runs_succeeded: countOf(sql`= 'succeeded'`),
         runs_failed: countOf(sql`in ('failed', 'partially_succeeded')`),
         runs_other: countOf(sql`not in ('succeeded', 'failed', 'partially_succeeded')`),
       })
-      .from(connectionRuns)
-      .where(and(eq(connectionRuns.account_id, account_id), gte(connectionRuns.created_at, `${start}T00:00:00.000Z`)))
-      .groupBy(sql`1`),
+      .from(counted)
+      .groupBy(counted.day),
   ]);
   const days = new Map<string, ActivityDay>();
   for (const day of eachDay({ start, end })) {
@@ -36,11 +39,6 @@ export async function readActivity(ctx: Ctx, input: { days: number }): Promise<A
   for (const one of [...rows, ...runs]) Object.assign(days.get(one.day) ?? {}, one);
   return [...days.values()];
 }
-
-const runDay = sql<string>`to_char(${connectionRuns.created_at} at time zone 'UTC', 'YYYY-MM-DD')`;
-
-const countOf = (isMeant: ReturnType<typeof sql>) =>
-  sql`count(*) filter (where ${connectionRuns.status} ${isMeant})`.mapWith(Number);
 
 /** The account's newest runs; those of deleted connections are left out: they have no page. */
 export async function listRecentRuns(ctx: Ctx, input: { limit: number }): Promise<RecentRun[]> {

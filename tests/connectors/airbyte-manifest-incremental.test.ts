@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { startHttpServer } from '../support/http-server.ts';
-import { discover, manifestOf, read, streamOf } from './manifest-support.ts';
+import { airbyteManifestSource } from '../../server/connectors/airbyte-manifest/source.ts';
+import { contextFor, discover, manifestOf, read, streamOf } from './manifest-support.ts';
 
 const server = startHttpServer();
 afterAll(() => server.close());
@@ -135,6 +136,7 @@ describe('a cursor', () => {
       cursor({
         datetime_format,
         start_datetime: { type: 'MinMaxDatetime', datetime: '2026-01-01', datetime_format: '%Y-%m-%d' },
+        is_client_side_incremental: true,
         ...limits,
       }),
       {
@@ -149,14 +151,21 @@ describe('a cursor', () => {
     expect(windows()[0]?.[0]).toBe(asked);
   });
 
-  test('that is not sent to the service takes one request, and old rows are filtered out', async () => {
-    server.on('/items', () => Response.json(rows));
-    const untold = settings(cursor({ step: 'P1D', cursor_granularity: 'PT1S' }));
-    const { state } = await read(untold, incremental);
-    expect(server.seen).toHaveLength(1);
-    rows.push({ id: 9, at: '2026-02-20T00:00:00Z' });
-    expect((await read(untold, { ...incremental, state })).ids).toEqual(['9']);
-  });
+  // As with Airbyte, the filter of the service decides, unless the manifest says that there is none.
+  test.each([
+    [true, ['9']],
+    [false, ['1', '2', '3', '9']],
+  ])(
+    'that is not sent takes one request, and old rows are dropped if the manifest says so: %s',
+    async (drops, again) => {
+      server.on('/items', () => Response.json(rows));
+      const untold = settings(cursor({ step: 'P1D', cursor_granularity: 'PT1S', is_client_side_incremental: drops }));
+      const { state } = await read(untold, incremental);
+      expect(server.seen).toHaveLength(1);
+      rows.push({ id: 9, at: '2026-02-20T00:00:00Z' });
+      expect((await read(untold, { ...incremental, state })).ids).toEqual(again);
+    },
+  );
 
   test('in the future does not hide earlier rows', async () => {
     limited();
@@ -170,13 +179,35 @@ describe('a cursor', () => {
     expect((await read(open, { ...incremental, state })).ids).toEqual(['11']);
   });
 
-  test('that is not a time ends the read; rows without one pass', async () => {
-    rows = [{ id: 1, at: null }];
+  test('that is not a time does not move, and neither does one that is missing', async () => {
+    rows = [...rows, { id: 5, at: null }, { id: 6, at: 'yesterday-ish' }];
     server.on('/items', () => Response.json(rows));
     const open = settings(cursor(), { properties: { id: { type: 'integer' }, at: { type: 'string' } } });
-    expect((await read(open, incremental)).ids).toEqual(['1']);
-    rows = [{ id: 1, at: 'yesterday-ish' }];
-    await expect(read(open, incremental)).rejects.toMatchObject({ code: 'invalid_cursor' });
+    const { ids, state, warnings } = await read(open, incremental);
+    expect(ids).toEqual(['1', '2', '3', '4', '5', '6']);
+    expect(state?.cursor).toBe('2026-02-20 00:00:00.000000+00');
+    expect(warnings.join()).toContain('the at of 1 records is not a time, such as "yesterday-ish"');
+  });
+
+  test('of a record in the future is requested where the manifest has a later end', async () => {
+    rows.push({ id: 5, at: '2026-12-24T00:00:00Z' });
+    limited();
+    const later = settings(cursor({ ...limits, end_datetime: '2027-01-01T00:00:00Z' }));
+    const { ids, state } = await read(later, incremental);
+    expect([ids.at(-1), windows()[0]?.[1]]).toEqual(['5', '2027-01-01T00:00:00Z']);
+    rows.push({ id: 6, at: '2026-12-01T00:00:00Z' });
+    expect((await read(later, { ...incremental, state })).ids).toContain('6');
+  });
+
+  test('with more rows at its last value than a state holds says so', async () => {
+    rows = Array.from({ length: 20_001 }, (_, id) => ({ id, at: '2026-02-01T00:00:00Z' }));
+    server.on('/items', () => Response.json(rows));
+    const many = settings(cursor());
+    const { state, warnings } = await read(many, incremental);
+    expect(JSON.stringify(state).length).toBeLessThan(500);
+    expect(warnings.join()).toContain('more than 20000 rows have the last value of the cursor');
+    const again = await read(many, { ...incremental, state });
+    expect([again.ids.length, again.state?.boundary]).toEqual([20_001, []]);
   });
 
   test('of a feed stops paging where the last read ended', async () => {
@@ -198,6 +229,46 @@ describe('a cursor', () => {
     rows.push({ id: 5, at: '2026-03-01T00:00:00Z' });
     expect((await read(feed, { ...incremental, state })).ids).toEqual(['5']);
     expect(asked).toBeLessThan(5);
+  });
+
+  // The last record of a page decides, also before there is a state.
+  test.each([
+    [
+      'an old record within a page',
+      [
+        [9, 1, 8],
+        [7, 6],
+      ],
+      ['9', '8', '7', '6'],
+      3,
+    ],
+    [
+      'records before the start of the first read',
+      [
+        [9, 8],
+        [2, 1],
+        [1, 1],
+      ],
+      ['9', '8'],
+      2,
+    ],
+  ])('of a feed goes on over %s', async (_, pages, expected, requests) => {
+    server.on('/items', ({ query }) => {
+      const page = pages[Number(query.page ?? 0)] ?? [];
+      return Response.json(page.map((day) => ({ id: day, at: `2026-01-0${day}T00:00:00Z` })));
+    });
+    const paginator = {
+      type: 'DefaultPaginator',
+      pagination_strategy: { type: 'PageIncrement' },
+      page_token_option: option('page'),
+    };
+    const start_datetime = '2026-01-05T00:00:00Z';
+    const feed = settings(cursor({ is_data_feed: true, start_datetime }), { retriever: { paginator } });
+    const context = contextFor(feed).context;
+    const [stream] = await airbyteManifestSource.discover(context);
+    server.seen.length = 0;
+    expect((await read(feed, { ...incremental, stream: stream as never })).ids).toEqual(expected);
+    expect(server.seen).toHaveLength(requests);
   });
 });
 
@@ -251,7 +322,11 @@ describe('partitions', () => {
     server.on('/lines/*', ({ path }) =>
       Response.json([{ id: Number(path.split('/').at(-1)), at: '2026-01-03T00:00:00Z' }]),
     );
-    const order = streamOf('orders', { url: server.url, properties, incremental_sync: cursor() });
+    const order = streamOf('orders', {
+      url: server.url,
+      properties,
+      incremental_sync: cursor({ is_client_side_incremental: true }),
+    });
     const router = {
       type: 'SubstreamPartitionRouter',
       parent_stream_configs: [

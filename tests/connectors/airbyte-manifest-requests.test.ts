@@ -170,6 +170,49 @@ describe('pages', () => {
     await elsewhere.close();
   });
 
+  test.each([
+    ['/v2/items?page=2', '/v2/items'],
+    ['items?page=2', '/v2/items'],
+    ['?page=2', '/v2/'],
+  ])('by the address %s below a base with a path', async (next, path) => {
+    server.on('/v2/*', ({ query }) => Response.json(query.page ? [{ id: 2 }] : [{ id: 1 }]));
+    const more = {
+      url: `${url}/v2`,
+      path: '/items',
+      ...paginator(
+        { type: 'CursorPagination', page_size: 1, cursor_value: `{{ '${next}' if last_record.id == 1 else '' }}` },
+        { type: 'RequestPath' },
+      ),
+    };
+    expect((await read(one(more))).ids).toEqual(['1', '2']);
+    expect(server.seen.at(-1)?.path).toBe(path);
+  });
+
+  test.each([
+    [
+      'the last record after the transformations',
+      '{{ last_record.id + 1 if last_record.id < 3 else none }}',
+      undefined,
+    ],
+    ['a condition on nothing', '{{ last_record.id + 1 }}', "{{ 'next' not in response.meta and last_record.id > 0 }}"],
+  ])('by %s', async (_, cursor_value, stop_condition) => {
+    server.on('/items', ({ query }) => Response.json({ data: [{ ID: Number(query.page ?? 1) }], meta: null }));
+    const more = {
+      ...paginator(
+        { type: 'CursorPagination', page_size: 1, cursor_value, ...(stop_condition && { stop_condition }) },
+        option('page'),
+      ),
+      selector: { extractor: { type: 'DpathExtractor', field_path: ['data'] } },
+      transformations: [{ type: 'KeysToLower' }],
+    };
+    expect((await read(one(more))).ids).toEqual(stop_condition ? ['1'] : ['1', '2', '3']);
+  });
+
+  test('may be equal a few times', async () => {
+    server.on('/items', ({ query }) => Response.json(Number(query.page ?? 0) < 4 ? [{ id: 1 }] : []));
+    expect((await read(one(paginator({ type: 'PageIncrement', page_size: 1 }, option('page'))))).ids).toHaveLength(4);
+  });
+
   test('emptied by a filter are not the last ones', async () => {
     server.on('/items', numbered);
     const more = paginator({ type: 'PageIncrement', page_size: 2, start_from_page: 1 }, option('page'));

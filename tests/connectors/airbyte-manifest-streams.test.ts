@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { json, startHttpServer } from '../support/http-server.ts';
-import { discover, manifestOf, read, streamOf } from './manifest-support.ts';
+import { check, discover, manifestOf, read, streamOf } from './manifest-support.ts';
 
 const server = startHttpServer();
 afterAll(() => server.close());
@@ -213,6 +213,145 @@ describe('partitions', () => {
     });
     const manifest = manifestOf([members], { definitions: { orgs, teams } });
     expect((await read({ manifest })).ids).toEqual(['a-o1-One', 'b-o1-One', 'c-o2-Two']);
+  });
+});
+
+/** What a stream of `items` returns for answers that are not plain lists of records. */
+describe('an answer', () => {
+  const add = (...fields: [string, string, string?][]) => ({
+    transformations: [
+      {
+        type: 'AddFields',
+        fields: fields.map(([name, value, value_type]) => ({ path: [name], value, ...(value_type && { value_type }) })),
+      },
+    ],
+  });
+  const at = (...field_path: string[]) => ({ selector: { extractor: { type: 'DpathExtractor', field_path } } });
+  const filters = (...response_filters: object[]) => ({
+    requester: { error_handler: { type: 'DefaultErrorHandler', response_filters } },
+  });
+
+  test.each([
+    ['a list that is not there', { data: { rows: [{ id: 1 }] } }, at('data', 'items'), 'records_missing'],
+    ['errors beside an absent list', { errors: [{ message: 'no' }], data: null }, at('data'), 'error_in_response'],
+    ['ok: false', { ok: false, error: 'not_allowed' }, at('items'), 'error_in_response'],
+    ['an error alone as the record', { ok: false, error: 'not_allowed' }, {}, 'error_in_response'],
+  ])('with %s ends the run', async (_, body, part, code) => {
+    server.on('/items', json(body));
+    const manifest = manifestOf([streamOf('items', { url, properties: id, ...part })]);
+    await expect(read({ manifest })).rejects.toMatchObject({ code });
+    await expect(check({ manifest })).rejects.toMatchObject({ code });
+  });
+
+  test.each([
+    ['an empty list', { items: [] }, {}],
+    ['null for the list', { items: null, error: null, ok: true }, {}],
+    ['nothing at all', {}, {}],
+    ['no list, where that is allowed', { page: 1 }, { missing_records: 'empty' }],
+  ])('with %s has no records', async (_, body, settings) => {
+    server.on('/items', json(body));
+    expect(
+      (await read({ manifest: manifestOf([streamOf('items', { url, properties: id, ...at('items') })]), ...settings }))
+        .ids,
+    ).toEqual([]);
+  });
+
+  test.each([
+    [
+      'a status that counts as a success',
+      404,
+      filters({ type: 'HttpResponseFilter', http_codes: [404], action: 'SUCCESS' }),
+      [],
+    ],
+    [
+      'a success that is ignored',
+      200,
+      filters({ type: 'HttpResponseFilter', predicate: '{{ true }}', action: 'IGNORE' }),
+      ['1'],
+    ],
+  ])('with %s is read as with Airbyte, and counted', async (_, status, part, expected) => {
+    server.on('/items', json(status === 404 ? { error: 'gone' } : [{ id: 1 }], { status }));
+    const { ids, warnings } = await read({
+      manifest: manifestOf([streamOf('items', { url, properties: id, ...part })]),
+    });
+    expect(ids).toEqual(expected);
+    expect(warnings.join()).toContain(`1 responses with status ${status} are ignored`);
+  });
+
+  // The values of Airbyte's own kit, but for a missing value that would become the text "None".
+  test.each([
+    ['{{ record.missing }}', undefined, ''],
+    ['', undefined, ''],
+    ['{{ record.empty }}', undefined, null],
+    ["{{ 'abc' }}", 'integer', 'abc'],
+    ["{{ '1.10' }}", 'string', '1.10'],
+    ["{{ '1.10' }}", 'integer', '1.10'],
+    ['{{ record.id }}', 'string', '1'],
+  ])('gives a field %p as %p the value %p', async (value, type, expected) => {
+    server.on('/items', json([{ id: 1, empty: null }]));
+    const stream = streamOf('items', { url, properties: { x: text }, ...add(['x', value, type]) });
+    expect((await read({ manifest: manifestOf([stream]) })).rows).toEqual([[expected]]);
+  });
+
+  test.each([
+    ['date-time', undefined, '2026-01-31T10:00:00', '2026-01-31 10:00:00.000000+00'],
+    ['date-time', undefined, '2026-01-31', '2026-01-31 00:00:00.000000+00'],
+    ['date-time', undefined, '2026-01-31 10:00:00 UTC', '2026-01-31 10:00:00.000000+00'],
+    ['date-time', undefined, '2026-01-31T10:00:00 +0000', '2026-01-31 10:00:00.000000+00'],
+    ['date-time', undefined, '2026-01-31T10:00:00.1234567+02:00', '2026-01-31 08:00:00.123456+00'],
+    ['date', undefined, '2026-01-31T00:00:00Z', '2026-01-31'],
+    ['date-time', 'timestamp_without_timezone', '2026-01-31T10:00:00Z', '2026-01-31 10:00:00.000000'],
+  ])('has a %s (%s) in the form of %s', async (format, airbyte_type, value, cell) => {
+    server.on('/items', json([{ at: value }]));
+    const properties = { at: { type: 'string', format, ...(airbyte_type && { airbyte_type }) } };
+    const { rows, warnings } = await read({ manifest: manifestOf([streamOf('items', { url, properties })]) });
+    expect(rows).toEqual([[cell]]);
+    expect(warnings.join().includes('1 values of "at" have more than six digits')).toBe(value.includes('1234567'));
+  });
+
+  test.each([
+    ['a time of the day in a date', { format: 'date' }, '2026-01-31T10:00:00Z'],
+    [
+      'a zone in a local time',
+      { format: 'date-time', airbyte_type: 'timestamp_without_timezone' },
+      '2026-01-31T10:00:00+02:00',
+    ],
+  ])('with %s ends the run, or is NULL and counted by choice', async (_, property, value) => {
+    server.on('/items', json([{ at: value }]));
+    const manifest = manifestOf([streamOf('items', { url, properties: { at: { type: 'string', ...property } } })]);
+    await expect(read({ manifest })).rejects.toMatchObject({ code: 'value_does_not_fit' });
+    const { rows, warnings } = await read({ manifest, unfitting_values: 'null' });
+    expect(rows).toEqual([[null]]);
+    expect(warnings.join()).toContain('1 values of "at"');
+  });
+
+  test('of a list router keeps the text of its values, and a parent without a key has no children', async () => {
+    server.on('/items', json([{ id: 1 }]));
+    server.on('/parents', json([{ key: null }, { key: 'a' }, {}]));
+    const request_option = option('v');
+    const list = { type: 'ListPartitionRouter', cursor_field: 'v', values: ['1.10', 2, ''], request_option };
+    const parents = {
+      type: 'SubstreamPartitionRouter',
+      parent_stream_configs: [
+        {
+          type: 'ParentStreamConfig',
+          stream: streamOf('parents', { url }),
+          parent_key: 'key',
+          partition_field: 'v',
+          request_option,
+        },
+      ],
+    };
+    for (const [router, asked] of [
+      [list, ['1.10', '2', undefined]],
+      [parents, ['a']],
+    ] as const) {
+      server.seen.length = 0;
+      await read({
+        manifest: manifestOf([streamOf('items', { url, properties: id, retriever: { partition_router: router } })]),
+      });
+      expect(server.seen.filter(({ path }) => path === '/items').map(({ query }) => query.v)).toEqual(asked as never);
+    }
   });
 });
 

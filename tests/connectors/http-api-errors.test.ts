@@ -54,6 +54,46 @@ describe("an error response becomes an error of its class, with the server's mes
   });
 });
 
+describe('an error with the status of a success', () => {
+  const wrapped = (more: object = {}) => settings({ streams: [{ ...stream, records: 'items', ...more }] });
+  test.each([
+    ['the records are gone', { rows: [{ id: 1 }] }, {}, 'records_missing'],
+    ['an envelope', { ok: false, error: 'denied' }, {}, 'error_in_response'],
+    [
+      'a rule',
+      { code: 7, text: 'quota', items: [{ id: 1 }] },
+      { errors: [{ when: 'code != `0`', message: 'text' }] },
+      'error_in_response',
+    ],
+  ])('ends the run: %s', async (_, body, more, code) => {
+    server.on('/items', json(body));
+    const context = apiContext(wrapped(more));
+    await expect(httpApiSource.check(context.context)).rejects.toMatchObject({ code });
+  });
+
+  test.each([
+    ['is retried', 'retry', ['1'], 2],
+    ['counts as empty', 'ignore', [], 1],
+  ])('%s by a rule', async (_, action, ids, requests) => {
+    server.on('/items', inTurn(json({ busy: true }), json({ items: [{ id: 1 }] })));
+    const api = wrapped({ errors: [{ when: 'busy', action }], schema: { properties: { id: { type: 'integer' } } } });
+    expect((await readAll(api)).rows.flat()).toEqual(ids);
+    expect(server.seen).toHaveLength(requests);
+  });
+
+  test('is an empty list where that is allowed, or where the service says so', async () => {
+    const declared = { schema: { properties: { id: { type: 'integer' } } } };
+    for (const [body, more] of [
+      [{ page: 1 }, { missing_records: 'empty' }],
+      [{ items: null }, {}],
+      [{}, {}],
+    ] as const) {
+      server.on('/items', json(body));
+      expect((await readAll(wrapped({ ...declared, ...more }) as never)).rows).toEqual([]);
+    }
+  });
+});
+
 describe('temporary failures are retried', () => {
   test.each([408, 425, 429, 500, 502, 503, 504])('%i', async (status) => {
     server.on('/items', inTurn(json({}, { status }), json({}, { status }), one));

@@ -1,6 +1,5 @@
-import { type CursorTracker, trackHighest } from '../cells/cursor.ts';
+import { boundaryWarning, type CursorTracker, trackHighest } from '../cells/cursor.ts';
 import type { Batch, Cell, ReadRequest } from '../contract/connector.ts';
-import { DataError } from '../contract/errors.ts';
 import { inBatches } from '../kits/rest/batches.ts';
 import type { OpenSlice } from '../kits/rest/prefetch-pages.ts';
 import { readWithRequests } from '../kits/rest/read-scope.ts';
@@ -14,11 +13,12 @@ import {
   withoutCursor,
 } from '../kits/rest/rows.ts';
 import type { DeclarativeStream } from './components/stream-components.ts';
+import { pyText } from './interpolation/python-literal.ts';
 import { isIncremental } from './incremental/state-delegation.ts';
 import { declaredColumns } from './schema/describe-stream.ts';
 import type { Page, StreamSlice } from './retrievers/pages.ts';
 import { progressAfter, type Reading, readingOf, slicesOf } from './retrievers/slices.ts';
-import { type Context, openManifest } from './runtime/runtime.ts';
+import { type Context, openManifest, type Runtime } from './runtime/runtime.ts';
 import { streamOf } from './resolvers/streams.ts';
 
 /** A state follows each of the first slices, then one a second: it holds all partitions and may be large. */
@@ -32,22 +32,16 @@ export const readStream = (given: Context, request: ReadRequest): AsyncGenerator
     const stream = await streamOf(runtime, request.stream.name);
     const resumes = request.sync_mode === 'incremental' && isIncremental(stream);
     const reading = readingOf(runtime, stream, resumes ? request.state : null, request.window);
-    const misfits = new Map<string, number>();
-    const columns = columnSource(ctx, { stream: reading.stream, request }, misfits);
+    const columns = columnSource(runtime, { stream: reading.stream, request });
     const reader = rowReader(columns, request);
     yield* new StreamRead(reading, { reader, request, resumes }).batches();
+    runtime.notices.report(ctx);
     warnOfUnknown(ctx, stream.name, reader.unknown);
-    for (const [field, count] of misfits)
-      ctx.warn(
-        'value_does_not_fit',
-        `${stream.name}: ${count} values of "${field}" do not fit the type of the column and became NULL`,
-      );
   });
 
 function columnSource(
-  ctx: Context,
+  { ctx, notices }: Runtime,
   { stream, request }: { stream: DeclarativeStream; request: ReadRequest },
-  misfits: Map<string, number>,
 ): ColumnSource {
   const declared = declaredColumns(
     stream,
@@ -58,8 +52,19 @@ function columnSource(
     remedy: 'Change the type of the field in the schema of the manifest, or set unfitting_values to null.',
     format: () => null,
     isDeclared: (column) => declared.has(column),
+    cut: (column) =>
+      notices.note(`cut ${column}`, {
+        code: 'digits_cut_off',
+        message: (count) =>
+          `${stream.name}: ${count} values of "${column}" have more than six digits of a second. The rest is cut off`,
+      }),
     ...(ctx.config.unfitting_values === 'null' && {
-      misfit: (column: string) => void misfits.set(column, (misfits.get(column) ?? 0) + 1),
+      misfit: (column: string) =>
+        notices.note(`misfit ${column}`, {
+          code: 'value_does_not_fit',
+          message: (count) =>
+            `${stream.name}: ${count} values of "${column}" do not fit the type of the column and became NULL`,
+        }),
     }),
   };
 }
@@ -90,6 +95,9 @@ class StreamRead {
     try {
       do {
         yield* inBatches(this.#pagesUntilState(slices), (page) => this.#rows(page));
+        const { guards, ctx } = this.reading.runtime;
+        if (this.#over) guards.finish(ctx);
+        if (guards.areBlind) continue;
         if (this.#over) this.reading.state.finish();
         const state = resumes ? this.reading.state.state(this.#over, (normal) => this.#shown(normal)) : null;
         if (state) yield { rows: [], bytes: 0, state };
@@ -110,13 +118,20 @@ class StreamRead {
       yield* items;
       if (!this.options.resumes) continue;
       const state = this.#tracker(slice).next([]).state;
-      const seen = { cursor: state?.cursor ?? null, boundary: state?.boundary ?? [] };
+      const seen = { ...state, cursor: state?.cursor ?? null, boundary: state?.boundary ?? [] };
+      if (state?.boundary_exceeded) this.#warnOfBoundary();
       this.reading.state.note(slice.key, progressAfter(this.reading, slice, seen));
       this.#states += 1;
       if (this.#states > EARLY_STATES && performance.now() - this.#stated < STATE_INTERVAL_MS) continue;
       this.#stated = performance.now();
       return;
     }
+  }
+
+  #warnOfBoundary(): void {
+    const { runtime, stream } = this.reading;
+    const [code, message] = boundaryWarning(stream.name);
+    runtime.notices.note(`${stream.name} boundary`, { code, message: () => message });
   }
 
   #tracker({ key }: StreamSlice): CursorTracker {
@@ -133,7 +148,7 @@ class StreamRead {
     const { cursor, window } = this.reading;
     const rows = this.options.reader.rows(page);
     if (!cursor) return rows;
-    const start = page.slice.from === null ? null : cursor.textOf(page.slice.from);
+    const start = page.slice.floor === null ? null : cursor.textOf(page.slice.floor);
     const end = window?.end ? cursor.limit(window.end) : null;
     const range = { start, end, compare: compareText };
     const inRange = rowsInRange(rows, (at) => this.#normal(page.records[at] ?? {}), range);
@@ -142,12 +157,17 @@ class StreamRead {
   }
 
   #normal(record: Record<string, unknown>): string | null {
-    const { cursor, stream } = this.reading;
+    const { cursor, stream, runtime } = this.reading;
     if (!cursor) return null;
     const normal = cursor.normal(record[cursor.field]);
     if (normal !== undefined) return normal;
-    const shown = String(record[cursor.field]).slice(0, 100);
-    throw new DataError('invalid_cursor', `${stream.name}: the ${cursor.field} of a record is not a time: "${shown}"`);
+    const shown = pyText(record[cursor.field]).slice(0, 100);
+    runtime.notices.note(`${stream.name} cursor`, {
+      code: 'invalid_cursor',
+      message: (count) =>
+        `${stream.name}: the ${cursor.field} of ${count} records is not a time, such as "${shown}". They are loaded, but do not move the cursor`,
+    });
+    return null;
   }
 
   /** The cursor as users see it: a date for a column of dates. */

@@ -40,6 +40,7 @@ async function checkManifest(given: Context): Promise<CheckResult> {
           `The check of the manifest names the stream "${name}", which does not exist`,
         );
       const count = await firstCount(runtime, name);
+      runtime.guards.finish(ctx);
       checks.push({ title: `First page of ${name}`, status: 'passed', message: `${count} records` });
     }
     return { checks };

@@ -8,6 +8,8 @@ import type { Cell, StreamState } from '../contract/connector.ts';
  */
 export interface CursorState extends StreamState {
   boundary: string[];
+  /** More rows have the cursor than a state may hold: `boundary` is empty. */
+  boundary_exceeded?: boolean;
 }
 
 export interface CursorTracker {
@@ -56,6 +58,9 @@ export function trackCursor(options: {
   };
 }
 
+/** More rows than this with the same cursor are not remembered, so that a state stays small: the next read has them again. */
+const MAX_BOUNDARY = 20_000;
+
 /**
  * Tracks a read whose rows arrive in any order. `compare` orders the cursors, and a state is valid only after the last
  * row. Rows below the state's cursor pass: a read that asks for them again wants them.
@@ -66,6 +71,7 @@ export function trackHighest(options: {
   compare(a: string, b: string): number;
 }): CursorTracker {
   const { cursorIndex, compare } = options;
+  let isTooLarge = options.state?.boundary_exceeded === true;
   const before = new EarlierRows(options.state, cursorIndex);
   const resumed = options.state?.cursor ?? null;
   let cursor = resumed;
@@ -76,14 +82,23 @@ export function trackHighest(options: {
   const note = (row: Cell[], value: string) => {
     const order = cursor === null ? 1 : compare(value, cursor);
     if (order < 0) return;
-    if (order > 0) [cursor, earlier, top] = [value, [], []];
+    if (order > 0) [cursor, earlier, top, isTooLarge] = [value, [], [], false];
+    if (isTooLarge) return;
     top.push([...row]);
+    if (earlier.length + top.length > MAX_BOUNDARY) [earlier, top, isTooLarge] = [[], [], true];
   };
   return {
     next(rows) {
       const fresh = rows.filter((row) => !wasSeen(row));
       for (const row of fresh) if (row[cursorIndex] != null) note(row, row[cursorIndex]);
-      const state = () => (cursor === null ? null : { cursor, boundary: [...earlier, ...top.map(rowHash)] });
+      const state = () =>
+        cursor === null
+          ? null
+          : {
+              cursor,
+              boundary: [...earlier, ...top.map(rowHash)],
+              ...(isTooLarge && { boundary_exceeded: true }),
+            };
       return {
         rows: fresh,
         get state() {
@@ -156,3 +171,9 @@ function digest(cells: readonly Cell[]): string {
   for (const cell of cells) hash.update(cell === null ? 'n;' : `${Buffer.byteLength(cell)};${cell}`);
   return hash.digest('hex').slice(0, 16);
 }
+
+/** What a run says when its state does not hold all rows of the last cursor. */
+export const boundaryWarning = (stream: string): [code: string, message: string] => [
+  'cursor_boundary_exceeded',
+  `${stream}: more than ${MAX_BOUNDARY} rows have the last value of the cursor, and the state does not list them. The next run loads them again. Use a finer cursor, or a sync mode that replaces rows by key`,
+];

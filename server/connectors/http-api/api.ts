@@ -1,6 +1,7 @@
 import type { ConnectorContext } from '../contract/connector.ts';
 import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
 import { type Authentication, createSigner } from '../kits/rest/authentication.ts';
+import { CompletenessGuards } from '../kits/rest/completeness.ts';
 import { HttpClient } from '../kits/rest/client.ts';
 import type { Position } from '../kits/rest/pagination.ts';
 import { sharedLimiter } from '../kits/rest/rate-limiter.ts';
@@ -22,6 +23,7 @@ export interface Api {
   /** Origins that URLs in responses may have. */
   origins: ReadonlySet<string>;
   scope: Pick<TemplateScope, 'config' | 'secrets'>;
+  guards: CompletenessGuards;
 }
 
 /**
@@ -53,7 +55,7 @@ export function openApi(ctx: Context, options: { interactive: boolean }): Api {
     timeout_seconds,
     max_bytes: definition.max_page_bytes,
   });
-  return { ctx, definition, client, base, origins, scope };
+  return { ctx, definition, client, base, origins, scope, guards: new CompletenessGuards() };
 }
 
 const renderTexts = (authentication: Definition['authentication'], scope: TemplateScope): Authentication =>

@@ -60,6 +60,20 @@ const Pagination = z.discriminatedUnion('type', [
 ]);
 export type Pagination = z.infer<typeof Pagination>;
 
+/** Errors that the service returns with the status of a success. */
+const ErrorRules = z
+  .array(
+    z.strictObject({
+      /** The response is an error when it selects something other than false, null, an empty text or an empty list. */
+      when: selector,
+      /** The message of the service. */
+      message: selector.optional(),
+      /** `retry`: it may pass. `ignore`: the response has no records. */
+      action: z.enum(['fail', 'retry', 'ignore']).default('fail'),
+    }),
+  )
+  .max(20);
+
 const Incremental = z.strictObject({
   /** A field of the records that grows. */
   cursor_field: name,
@@ -100,6 +114,9 @@ const Stream = z.strictObject({
   }),
   /** Selects the records in a response. */
   records: selector.default('@'),
+  /** Whether a read fails in which no response has anything at `records`. */
+  missing_records: z.enum(['fail', 'empty']).default('fail'),
+  errors: ErrorRules.optional(),
   pagination: Pagination.default({ type: 'none' }),
   primary_key: z.union([name, z.array(name).min(1).max(20)]).optional(),
   incremental: Incremental.optional(),
@@ -122,6 +139,8 @@ const Document = z.strictObject({
   /** Origins besides that of base_url that the URL of a next page may have. They receive the credentials. */
   allowed_origins: z.array(z.url()).max(20).default([]),
   headers: z.record(name, setting).default({}),
+  /** For all streams, before their own. */
+  errors: ErrorRules.default([]),
   authentication: Authentication.default({ type: 'none' }),
   rate_limit: z
     .strictObject({

@@ -7,6 +7,7 @@ import type { HttpResponse } from '../kits/rest/send.ts';
 import { type Api, pageRequest, streamOf } from './api.ts';
 import { cursorScale, requestValue, type Slice, slicesOf } from './datetime-cursor.ts';
 import type { StreamDefinition } from './definition.ts';
+import { errorJudge } from './errors-in-responses.ts';
 import { renderText, type TemplateScope } from './template.ts';
 
 /** The pages of a slice of a stream; of a child stream, those of one parent record after the other. */
@@ -67,27 +68,37 @@ function pageFetcher(api: Api, stream: StreamDefinition, scope: TemplateScope) {
   const select = selectorOf(stream.records);
   const paginator = createPaginator(pagination, api.origins);
   const ends = 'end_statuses' in pagination ? pagination.end_statuses : [];
+  const judge = errorJudge(api.definition, stream);
+  const guard = api.guards.of({
+    name: stream.name,
+    path: `"${stream.records}"`,
+    missing_records: stream.missing_records,
+    redact: (text) => api.client.redact(text),
+    remedy: 'Correct records in the definition, or set missing_records to empty where the service omits an empty list.',
+  });
   const read = (position: Position, response: HttpResponse): Fetched<RecordPage, Position> => {
     const page: RecordPage = { records: [], bytes: response.bytes, index: position.index };
     if (ends.includes(response.status)) return { page, next: null };
     const json = parseResponse(stream.name, response);
-    page.records = selectRecords(stream, select, json);
+    if (judge.ignores(json)) return { page, next: null };
+    const found = selectFrom(stream, select, json);
+    guard.check({ json, found, isWhole: stream.records === '@', url: response.url });
+    page.records = recordsOf(found);
     return { page, next: paginator.next(position, { response, json, records: page.records.length }) };
   };
   const fetch = async (position: Position): Promise<ReadResponse<RecordPage, Position>> => {
-    const response = await api.client.send(pageRequest(api, stream, { scope, position }), ends);
+    const request = pageRequest(api, stream, { scope, position });
+    const response = await api.client.send(request, { statuses: ends, errorIn: judge.errorIn });
     return () => read(position, response);
   };
   return { first: paginator.first, fetch, predict: paginator.predict };
 }
 
-function selectRecords(stream: StreamDefinition, select: Selector, json: unknown): ApiRecord[] {
-  let found: unknown;
+function selectFrom(stream: StreamDefinition, select: Selector, json: unknown): unknown {
   try {
-    found = select(json);
+    return select(json);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     throw new DataError('selector_failed', `${stream.name}: the records selector failed: ${message}`);
   }
-  return recordsOf(found);
 }

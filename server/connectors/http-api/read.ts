@@ -1,4 +1,4 @@
-import { type CursorTracker, trackCursor, trackHighest } from '../cells/cursor.ts';
+import { boundaryWarning, type CursorTracker, trackCursor, trackHighest } from '../cells/cursor.ts';
 import type { Batch, Cell, ReadRequest, StreamState } from '../contract/connector.ts';
 import { ConfigurationError, DataError } from '../contract/errors.ts';
 import { inBatches } from '../kits/rest/batches.ts';
@@ -28,6 +28,7 @@ export const readStream = (given: Context, request: ReadRequest): AsyncGenerator
     if (stream.incremental) yield* readSlices({ api, stream, incremental: stream.incremental, reader, request });
     else
       yield* inBatches(readPages(api, stream, { start: null, end: null, is_last: true }), (page) => reader.rows(page));
+    api.guards.finish(ctx);
     warnOfUnknown(ctx, request.stream.name, reader.unknown);
   });
 
@@ -66,8 +67,10 @@ async function* readSlices(reading: Reading): AsyncGenerator<Batch> {
     }
     if (!resumes) continue;
     progress = afterSlice({ progress, tracker, slice });
+    if (api.guards.areBlind) continue;
     yield { rows: [], bytes: 0, state: shown() };
   }
+  if (progress.boundary_exceeded) api.ctx.warn(...boundaryWarning(stream.name));
 }
 
 /** The last slice may still get records: the next run reads it again and leaves out the rows that it knows. */
@@ -75,6 +78,7 @@ function afterSlice(input: { progress: ReadProgress; tracker: CursorTracker; sli
   const { progress, tracker, slice } = input;
   const { state } = tracker.next([]);
   return {
+    ...(state?.boundary_exceeded && { boundary_exceeded: true }),
     cursor: state?.cursor ?? progress.cursor,
     boundary: state?.boundary ?? progress.boundary,
     read_until: (slice.is_last ? slice.start : slice.end) ?? progress.read_until,

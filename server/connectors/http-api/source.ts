@@ -30,6 +30,7 @@ function check(given: Context): Promise<CheckResult> {
     const api = openApi(ctx, { interactive: true });
     const [stream] = api.definition.streams;
     const records = stream ? await countFirstPage(api, stream) : 0;
+    api.guards.finish(ctx);
     return { checks: [{ title: 'First page', status: 'passed', message: `${records} records of ${stream?.name}` }] };
   });
 }

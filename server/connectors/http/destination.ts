@@ -30,7 +30,7 @@ async function check(ctx: ConnectorContext<HttpDestinationConfig>): Promise<Chec
   const client = clientOf(ctx, { interactive: true });
   const { status } = await client.send(
     { method, url: urlFor(ctx.config, 'check'), headers: headers ?? {}, body: null },
-    REFUSED_METHOD,
+    { statuses: REFUSED_METHOD },
   );
   return {
     checks: [{ title: 'Connection', status: 'passed', message: `${method} returned ${status}` }],

@@ -19,8 +19,8 @@ export interface Interval {
 }
 
 export interface ReadRange {
-  /** Rows before it have been read; null: none. */
-  from: number | null;
+  /** Rows before it are not of this read; null: the service returns none of them. */
+  floor: number | null;
   intervals: Iterable<Interval>;
 }
 
@@ -78,14 +78,14 @@ export class DatetimeCursor {
     const until = Math.min(this.#end(), window?.end ? day(window.end) : Infinity);
     const reached = this.#reached(progress);
     const from = Math.max(first, reached ?? -Infinity);
-    const seen = window?.start || reached !== null ? from : null;
-    return { from: seen, intervals: this.#intervals(from, until, { sliced, window: window !== null }) };
+    const { is_client_side_incremental, is_data_feed } = this.definition;
+    const floor = window?.start || is_client_side_incremental || is_data_feed ? from : null;
+    return { floor, intervals: this.#intervals(from, until, { sliced, window: window !== null }) };
   }
 
   #end(): number {
-    const now = this.now().getTime() * 1000;
     const { end_datetime } = this.definition;
-    return end_datetime ? Math.min(this.#minMaxDatetime(end_datetime), now) : now;
+    return end_datetime ? this.#minMaxDatetime(end_datetime) : this.now().getTime() * 1000;
   }
 
   /** Where a read continues: at its progress when it was cut short, otherwise before it by the lookback window. */

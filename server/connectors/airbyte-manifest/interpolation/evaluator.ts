@@ -164,7 +164,9 @@ export class Evaluator {
     const methodFirst = !computed && !(isMapping(whole) && !METHODS.has(String(key)));
     const method = methodFirst ? attributeOf(whole, String(key)) : undefined;
     if (typeof method === 'function') spendOn([whole]);
-    return method ?? entryOf(whole, key) ?? attributeOf(whole, String(key));
+    if (method !== undefined) return method;
+    const entry = entryOf(whole, key);
+    return entry === undefined ? attributeOf(whole, String(key)) : entry;
   }
 
   #slice(whole: unknown, { start, stop, step }: Extract<Node, { type: 'SliceExpression' }>): unknown {

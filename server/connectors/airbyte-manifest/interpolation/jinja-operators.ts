@@ -9,6 +9,7 @@ import {
   MAX_LENGTH,
   numberArgument,
   numberOf,
+  MismatchError,
   TemplateError,
   typeName,
   UndefinedError,
@@ -98,6 +99,6 @@ function needed(a: unknown, b: unknown): void {
 function numbers(name: string, a: unknown, b: unknown): unknown {
   needed(a, b);
   const [x, y] = [numberOf(a), numberOf(b)];
-  if (x === null || y === null) throw new TemplateError(`${name} does not apply to ${typeName(a)} and ${typeName(b)}`);
+  if (x === null || y === null) throw new MismatchError(`${name} does not apply to ${typeName(a)} and ${typeName(b)}`);
   return calculate(name, { x, y, float: isFloat(a) || isFloat(b) });
 }

@@ -4,7 +4,7 @@ import { PyTime } from './python-time.ts';
 import { Evaluator } from './evaluator.ts';
 import { MACRO_NAMES, macros } from './macros.ts';
 import { type Node, parseTemplate, problemsOf } from './template-nodes.ts';
-import { isMapping, resetWork, TemplateError, truthy, UndefinedError } from './values.ts';
+import { isMapping, MismatchError, resetWork, TemplateError, truthy, UndefinedError } from './values.ts';
 
 /** The variables that templates may use. */
 const VARIABLES =
@@ -82,6 +82,16 @@ export class Templates {
     return result instanceof PyTime ? result.text() : result;
   }
 
+  /** The value as a field gets it: empty or undefined is an empty text, and a text that is not of the type stays text. */
+  field(text: string, scope: Scope, isOfType: (value: unknown) => boolean): unknown {
+    const result = isTemplate(text) ? this.#run(text, scope) : text;
+    if (result === undefined) return '';
+    if (result instanceof PyTime) return result.text();
+    if (typeof result !== 'string') return result === null || isOfType(result) ? result : pyText(result);
+    const value = literalEval(result);
+    return isOfType(value) ? value : result;
+  }
+
   /** The value as text: digits and signs stay as the template has them. */
   text(text: string, scope: Scope): string | null {
     const result = isTemplate(text) ? this.#run(text, scope) : text;
@@ -91,9 +101,18 @@ export class Templates {
     return value === null ? null : typeof value === 'string' ? value : result.trim();
   }
 
-  /** A condition. Undefined, false, zero and empty values are false. */
+  /**
+   * A condition. Undefined, false, zero and empty values are false. A condition that values of these types do not have is
+   * true: Airbyte takes the text of the template, which is not empty.
+   */
   truth(text: string, scope: Scope): boolean {
-    const value = this.value(text, scope);
+    let value: unknown;
+    try {
+      value = this.value(text, scope);
+    } catch (error) {
+      if (error instanceof DataError && error.cause instanceof MismatchError) return true;
+      throw error;
+    }
     return value !== null && value !== 'false' && value !== 'False' && truthy(value);
   }
 

@@ -1,9 +1,9 @@
 import { digitsOf } from '../../cells/json-cells.ts';
 import { pyText } from './python-literal.ts';
 import { PyDuration, PyTime } from './python-time.ts';
-import { TemplateError } from './template-error.ts';
+import { MismatchError, TemplateError } from './template-error.ts';
 
-export { TemplateError };
+export { MismatchError, TemplateError };
 
 /** An undefined value was used: the template then has no value. */
 export class UndefinedError extends Error {}
@@ -87,7 +87,7 @@ export function compare(a: unknown, b: unknown): number {
     if (at < 0) return a.length - b.length;
     return at >= b.length ? 1 : compare(a[at], b[at]);
   }
-  throw new TemplateError(`${typeName(a)} and ${typeName(b)} cannot be compared`);
+  throw new MismatchError(`${typeName(a)} and ${typeName(b)} cannot be compared`);
 }
 
 export function typeName(value: unknown): string {
@@ -104,7 +104,7 @@ export function contains(whole: unknown, part: unknown): boolean {
   if (typeof whole === 'string' && typeof part === 'string') return whole.includes(part);
   if (Array.isArray(whole)) return whole.some((item) => equal(item, part));
   if (isMapping(whole)) return Object.hasOwn(whole, pyText(part));
-  throw new TemplateError(`${typeName(whole)} cannot be searched`);
+  throw new MismatchError(`${typeName(whole)} cannot be searched`);
 }
 
 /** The items of a list, the names of a mapping, or the characters of a text. */
@@ -113,7 +113,7 @@ export function itemsOf(value: unknown): unknown[] {
   if (value === undefined) return [];
   if (typeof value === 'string') return Array.from(value);
   if (isMapping(value)) return Object.keys(value);
-  throw new TemplateError(`${typeName(value)} has no items`);
+  throw new MismatchError(`${typeName(value)} has no items`);
 }
 
 /** Counts the operands of a filter or function as work. */
@@ -133,7 +133,7 @@ export function bounded<Value>(value: Value): Value {
 /** An argument that must be text. */
 export function textArgument(value: unknown): string {
   if (value === undefined) throw new UndefinedError('an undefined value is used as text');
-  if (typeof value !== 'string') throw new TemplateError(`expected a text, not ${typeName(value)}`);
+  if (typeof value !== 'string') throw new MismatchError(`expected a text, not ${typeName(value)}`);
   return value;
 }
 
@@ -141,6 +141,6 @@ export function numberArgument(value: unknown, otherwise?: number): number {
   if (value === undefined && otherwise !== undefined) return otherwise;
   if (value === undefined) throw new UndefinedError('an undefined value is used as a number');
   const number = numberOf(value);
-  if (number === null) throw new TemplateError(`expected a number, not ${typeName(value)}`);
+  if (number === null) throw new MismatchError(`expected a number, not ${typeName(value)}`);
   return number;
 }

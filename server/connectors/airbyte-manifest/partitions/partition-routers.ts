@@ -3,6 +3,7 @@ import type { Injection } from '../requests/build-request.ts';
 import { atPath } from '../interpolation/dpath.ts';
 import type { ApiRecord } from '../../kits/rest/records.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { truthy } from '../interpolation/values.ts';
 import { pyText } from '../interpolation/python-literal.ts';
 
 /** One of the partitions that a stream is read in, independent of its intervals. */
@@ -58,11 +59,15 @@ function* listed(
   router: Extract<Router, { type: 'ListPartitionRouter' }>,
 ): Generator<Partition> {
   const own = { ...scope, parameters: router.$parameters ?? {} };
+  // A list in the manifest is a list of texts: `1.10` is not a number.
+  const listedValue = (one: unknown) => (typeof one === 'string' ? (templates.text(one, own) ?? '') : pyText(one));
   const found =
-    typeof router.values === 'string' ? templates.value(router.values, own) : templates.nested(router.values, own);
+    typeof router.values === 'string'
+      ? templates.value(router.values, own)
+      : router.values.map((one) => listedValue(one));
   const field = templates.text(router.cursor_field, own) ?? router.cursor_field;
   for (const value of found === null ? [] : [found].flat()) {
-    const injections = router.request_option ? [{ option: router.request_option, value }] : [];
+    const injections = router.request_option && truthy(value) ? [{ option: router.request_option, value }] : [];
     yield { values: { [field]: value }, extra: {}, injections };
   }
 }
@@ -79,11 +84,11 @@ async function* ofParent(
   for await (const { record, partition } of parents(config)) {
     const value = atPath(record, key);
     // A parent record without the key has no children.
-    if (value === undefined) continue;
+    if (value === undefined || value === null) continue;
     const extra = (config.extra_fields ?? [])
       .map((path) => path.map(text))
       .map((path) => [path.join('.'), atPath(record, path) ?? null]);
-    const injections = config.request_option ? [{ option: config.request_option, value }] : [];
+    const injections = config.request_option && truthy(value) ? [{ option: config.request_option, value }] : [];
     yield { values: { [field]: value, parent_slice: partition.values }, extra: Object.fromEntries(extra), injections };
   }
 }

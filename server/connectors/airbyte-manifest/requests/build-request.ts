@@ -58,7 +58,9 @@ function urlOf({ requester, templates, scope, address, origins }: PageRequest): 
   }
   origins.add(root.origin);
   const path = address ?? templates.text(requester.path ?? '', scope) ?? '';
-  const whole = /^https?:\/\//i.test(path) ? URL.parse(path) : URL.parse(joined(base, path));
+  // The path of a manifest is below the base, whereas a next page is relative to it.
+  const isBelow = address === null && !/^https?:\/\//i.test(path);
+  const whole = isBelow ? URL.parse(joined(base, path)) : URL.parse(path, base.endsWith('/') ? base : `${base}/`);
   if (!whole) throw new ConfigurationError('invalid_address', `Not a valid URL: ${path.slice(0, 200)}`);
   if (origins.has(whole.origin)) return whole;
   throw new ConfigurationError(
@@ -68,8 +70,10 @@ function urlOf({ requester, templates, scope, address, origins }: PageRequest): 
 }
 
 /** Joined with one slash. An empty path leaves the base unchanged. */
-const joined = (base: string, path: string) =>
-  path === '' ? base : `${base.replace(/\/+$/, '')}/${path.replace(/^\/+/, '')}`;
+const joined = (base: string, path: string) => {
+  const below = path.replace(/^\/+/, '');
+  return below === '' ? base : `${base.replace(/\/+$/, '')}/${below}`;
+};
 
 /** Evaluated entries, without those that have no value. */
 function entriesOf(

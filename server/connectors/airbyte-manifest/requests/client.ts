@@ -52,8 +52,13 @@ export class ManifestClient {
     this.#exchange = new Exchange(ctx, options);
   }
 
-  /** Null: the manifest ignores the response. @throws ConnectorError, or the signal's reason */
-  async send(sent: ManifestRequest): Promise<SeenResponse | null> {
+  /** A text without the secrets of the service. */
+  redact(text: string): string {
+    return this.#exchange.redact(text);
+  }
+
+  /** @throws ConnectorError, or the signal's reason */
+  async send(sent: ManifestRequest): Promise<SeenResponse> {
     let waited = 0;
     return await withRetries(
       this.ctx.signal,
@@ -86,11 +91,7 @@ export class ManifestClient {
     return { ms: Math.max(wait, 1), counts: true };
   }
 
-  async #try({
-    request,
-    handler,
-    interpolation,
-  }: ManifestRequest): Promise<RequestAttempt<SeenResponse | null, FailedSend>> {
+  async #try({ request, handler, interpolation }: ManifestRequest): Promise<RequestAttempt<SeenResponse, FailedSend>> {
     const { signer } = this.options;
     const token = await signer.current();
     const renew = () => signer.renew(token);
@@ -105,7 +106,7 @@ export class ManifestClient {
     const resolution = interpretResponse(handler, seen, interpolation);
     const { action } = resolution;
     if (action === 'SUCCESS') return { ok: true, result: seen };
-    if (action === 'IGNORE') return { ok: true, result: null };
+    if (action === 'IGNORE') return { ok: true, result: { ...seen, isIgnored: true } };
     const where = `${request.method} ${request.url.host}${request.url.pathname}`;
     const shown = { ...resolution, message: resolution.message && this.#exchange.redact(resolution.message) };
     const message = this.#exchange.messageOf(response, token);
@@ -139,5 +140,5 @@ function seenResponse(response: HttpResponse): SeenResponse {
     }
     return parsed.json;
   };
-  return { response, json };
+  return { response, json, isIgnored: false };
 }

@@ -26,6 +26,8 @@ export interface SeenResponse {
   response: HttpResponse;
   /** Its JSON; an empty mapping when the body is not JSON. */
   json(): unknown;
+  /** The manifest says to ignore it. */
+  isIgnored: boolean;
 }
 
 /** The headers as templates see them, with `link` parsed. */

@@ -1,11 +1,13 @@
 import { prefetched, type ReadResponse } from '../../kits/rest/prefetch-pages.ts';
-import type { RecordPage } from '../../kits/rest/records.ts';
+import type { ApiRecord, RecordPage } from '../../kits/rest/records.ts';
 import type { DeclarativeStream } from '../components/stream-components.ts';
 import { decode } from '../decoders/decoders.ts';
-import { createPaginator, type Position } from '../pagination/paginator.ts';
+import { createPaginator, type ManifestPaginator, type Position } from '../pagination/paginator.ts';
 import type { Partition } from '../partitions/partition-routers.ts';
-import { extract, select } from '../extractors/record-selector.ts';
+import { extract, recordPath, select } from '../extractors/record-selector.ts';
 import { buildRequest, type Injection } from '../requests/build-request.ts';
+import type { ManifestClient } from '../requests/client.ts';
+import type { SeenResponse } from '../requests/error-handling.ts';
 import { clientOf, type Runtime } from '../runtime/runtime.ts';
 import type { DatetimeCursor, Interval } from '../incremental/datetime-cursor.ts';
 import type { Scope } from '../interpolation/template.ts';
@@ -16,8 +18,8 @@ export interface StreamSlice {
   key: string;
   partition: Partition;
   interval: Interval | null;
-  /** Rows before it have been read, in microseconds; null: none. */
-  from: number | null;
+  /** Rows before it are not of this read, in microseconds; null: the service returns none of them. */
+  floor: number | null;
 }
 
 export interface Page extends RecordPage {
@@ -44,21 +46,15 @@ export function pagesOf(
   cursor: DatetimeCursor | null,
 ): AsyncGenerator<Page> {
   const { templates, ctx } = runtime;
-  const { retriever, transformations } = stream;
-  const { requester, record_selector: selector } = retriever;
-  const decoder = retriever.decoder ?? selector.extractor.decoder;
+  const { retriever } = stream;
+  const { requester } = retriever;
   const sliced = { ...runtime.scope, ...sliceScope(slice, cursor) };
   const requestScope = { ...sliced, parameters: requester.$parameters ?? {} };
-  const selecting = {
-    selector,
-    transformations,
-    templates,
-    scope: { ...sliced, parameters: selector.extractor.$parameters ?? {} },
-  };
   const { max_pages } = ctx.config;
   const paginator = createPaginator(retriever.paginator, { templates, scope: requestScope, max_pages });
   const injected = injectionsOf(stream, slice, cursor);
   const client = clientOf(runtime, requester);
+  const read = pageReader({ runtime, stream, slice, cursor, client, scope: sliced });
   const fetch = async (position: Position): Promise<ReadResponse<Page, Position>> => {
     const isFirst = position.token === null || position.index === 0;
     const withoutSlice = retriever.ignore_stream_slicer_parameters_on_paginated_requests && !isFirst;
@@ -73,29 +69,66 @@ export function pagesOf(
     });
     const handler = requester.error_handler;
     const seen = await client.send({ request, handler, interpolation: { templates, scope } });
-    const page: Page = { records: [], bytes: seen?.response.bytes ?? 0, index: position.index, slice };
-    if (!seen) return () => ({ page, next: null });
-    const { bodies, response } = decode(decoder, stream.name, seen.response);
-    const found = extract(selecting, bodies);
-    const count = found.length;
-    // The paginator needs the last record as the service sent it, even when the filter drops it.
-    const last = found.at(-1) ?? null;
-    page.records = select(selecting, found);
-    const decodedPage = { seen: { response: seen.response, json: () => response }, count, last };
-    const next = reachesKnown(page, cursor) ? null : paginator.next(position, decodedPage);
-    return () => ({ page, next });
+    return read(seen, position, paginator);
   };
   return prefetched({ first: paginator.first, fetch, signal: ctx.signal });
 }
 
-/** A data feed returns the newest records first: everything older than the last read is known. */
-function reachesKnown({ records, slice: { from } }: Page, cursor: DatetimeCursor | null): boolean {
-  if (cursor?.definition.is_data_feed !== true || from === null) return false;
-  const limit = cursor.textOf(from);
-  return records.some((record) => {
-    const normal = cursor.normal(record[cursor.field]);
-    return typeof normal === 'string' && normal < limit;
+interface PageReading {
+  runtime: Runtime;
+  stream: DeclarativeStream;
+  slice: StreamSlice;
+  cursor: DatetimeCursor | null;
+  client: ManifestClient;
+  scope: Scope;
+}
+
+/** Reads the records of a response. As with Airbyte, a response that is not a success has none, and ends the pages. */
+function pageReader({ runtime, stream, slice, cursor, client, scope }: PageReading) {
+  const { templates } = runtime;
+  const { record_selector: selector, decoder } = stream.retriever;
+  const selecting = {
+    selector,
+    transformations: stream.transformations,
+    templates,
+    scope: { ...scope, parameters: selector.extractor.$parameters ?? {} },
+  };
+  const path = recordPath(selecting);
+  const guard = runtime.guards.of({
+    name: stream.name,
+    path: `"${path.join('.')}"`,
+    missing_records: runtime.ctx.config.missing_records,
+    remedy: 'Update the manifest, or set missing_records to empty where the service omits an empty list.',
+    redact: (text) => client.redact(text),
   });
+  return (seen: SeenResponse, position: Position, paginator: ManifestPaginator): ReadResponse<Page, Position> => {
+    const { bytes, status, url } = seen.response;
+    const page: Page = { records: [], bytes, index: position.index, slice };
+    if (seen.isIgnored || status >= 400) noteIgnored(runtime, stream.name, status);
+    if (status >= 400) return () => ({ page, next: null });
+    const { bodies, response } = decode(decoder ?? selector.extractor.decoder, stream.name, seen.response);
+    const extracted = extract(selecting, bodies);
+    if (!seen.isIgnored) guard.check({ json: bodies[0], found: extracted.found, isWhole: path.length === 0, url });
+    const count = extracted.records.length;
+    const { records, last } = select(selecting, extracted.records);
+    page.records = records;
+    const decoded = { seen: { ...seen, json: () => response }, count, last };
+    const next = isKnown(last, slice, cursor) ? null : paginator.next(position, decoded);
+    return () => ({ page, next });
+  };
+}
+
+const noteIgnored = ({ notices }: Runtime, stream: string, status: number) =>
+  notices.note(`${stream} ${status}`, {
+    code: 'responses_ignored',
+    message: (count) => `${stream}: ${count} responses with status ${status} are ignored, as the manifest says`,
+  });
+
+/** A data feed returns the newest records first: after a last record that is older than this read, all are known. */
+function isKnown(last: ApiRecord | null, { floor }: StreamSlice, cursor: DatetimeCursor | null): boolean {
+  if (cursor?.definition.is_data_feed !== true || floor === null || last === null) return false;
+  const normal = cursor.normal(last[cursor.field]);
+  return typeof normal === 'string' && normal < cursor.textOf(floor);
 }
 
 function injectionsOf(

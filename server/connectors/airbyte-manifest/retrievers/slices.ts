@@ -61,11 +61,11 @@ async function* plannedSlices(reading: Reading): AsyncGenerator<StreamSlice> {
   for await (const partition of partitionsOf(runtime, stream, (config) => readParents(reading, config))) {
     const key = partitionKey(partition);
     if (!cursor) {
-      yield { key, partition, interval: null, from: null };
+      yield { key, partition, interval: null, floor: null };
       continue;
     }
-    const { from, intervals } = cursor.range(state.of(key), window, sliced);
-    for (const interval of intervals) yield { key, partition, interval, from };
+    const { floor, intervals } = cursor.range(state.of(key), window, sliced);
+    for (const interval of intervals) yield { key, partition, interval, floor };
   }
 }
 
@@ -85,7 +85,7 @@ async function* readParents(
       for (const record of page.records) {
         const normal = cursor?.normal(record[cursor.field]) ?? null;
         if (normal !== null && (highest === null || normal > highest)) highest = normal;
-        if (normal === null || !cursor || slice.from === null || normal >= cursor.textOf(slice.from))
+        if (normal === null || !cursor || slice.floor === null || normal >= cursor.textOf(slice.floor))
           yield { record, partition: slice.partition };
       }
     }
@@ -99,10 +99,12 @@ async function* readParents(
 
 /** The progress of a slice's partition once the slice has been read. */
 export function progressAfter(
-  { cursor }: Reading,
+  { cursor, runtime }: Reading,
   { interval }: StreamSlice,
-  seen: Pick<ReadProgress, 'cursor' | 'boundary'>,
+  seen: Pick<ReadProgress, 'cursor' | 'boundary'> & { boundary_exceeded?: boolean },
 ): ReadProgress {
-  const read_until = interval && cursor ? cursor.textOf(interval.next) : null;
+  // What an interval in the future has now says nothing about what it will have.
+  const now = runtime.ctx.now().getTime() * 1000;
+  const read_until = interval && cursor ? cursor.textOf(Math.min(interval.next, now)) : null;
   return { ...NO_PROGRESS, ...seen, read_until, complete: interval?.is_last ?? true };
 }

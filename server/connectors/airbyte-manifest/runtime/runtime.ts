@@ -1,5 +1,7 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
+import { CompletenessGuards } from '../../kits/rest/completeness.ts';
+import { Notices } from '../../kits/rest/notices.ts';
 import { sharedLimiter } from '../../kits/rest/rate-limiter.ts';
 import { BACKGROUND, INTERACTIVE } from '../../kits/rest/retry.ts';
 import { ManifestClient } from '../requests/client.ts';
@@ -33,6 +35,8 @@ export interface Runtime {
   clients: Map<unknown, ManifestClient>;
   /** All streams, once they have been requested. */
   found: Promise<FoundStream[]> | null;
+  guards: CompletenessGuards;
+  notices: Notices;
 }
 
 export interface FoundStream {
@@ -64,7 +68,19 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
   };
   const origins = new Set<string>();
   const concurrency = concurrencyOf(source, templates, scope);
-  return { ctx, source, templates, scope, origins, concurrency, interactive, clients: new Map(), found: null };
+  return {
+    ctx,
+    source,
+    templates,
+    scope,
+    origins,
+    concurrency,
+    interactive,
+    clients: new Map(),
+    found: null,
+    guards: new CompletenessGuards(),
+    notices: new Notices(),
+  };
 }
 
 export function unsupportedError(unsupported: Unsupported[]): ConfigurationError {
@@ -133,5 +149,5 @@ async function logIn(runtime: Runtime, { login_requester: requester }: SessionTo
   });
   const sent = { request, handler: requester.error_handler, interpolation: { templates, scope } };
   const seen = await clientOf(runtime, requester).send(sent);
-  return seen?.json() ?? null;
+  return seen.response.status < 400 && !seen.isIgnored ? seen.json() : null;
 }

@@ -48,6 +48,13 @@ export const AirbyteManifestConfig = z
       description: 'fail: the run fails and names the field. null: the value becomes NULL, with a warning',
       group: 'advanced',
     }),
+    missing_records: z.enum(['fail', 'empty']).default('fail').meta({
+      label: 'Responses without records',
+      directs_secrets: false,
+      description:
+        'fail: a read in which no response has the list of records fails. empty: such responses count as empty lists',
+      group: 'advanced',
+    }),
     max_pages: z
       .int()
       .min(1)

@@ -1,5 +1,5 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
-import { ConnectorError, RateLimitedError } from '../../contract/errors.ts';
+import { ConfigurationError, ConnectorError, RateLimitedError, RetryableError } from '../../contract/errors.ts';
 import { type HttpResponse, type HttpRequest, Exchange, type ExchangeOptions } from './send.ts';
 import { statusError } from './failures.ts';
 import { pause } from './rate-limiter.ts';
@@ -9,6 +9,20 @@ import { backoff, isExhausted, requestedWait } from './retry-after.ts';
 export interface ClientOptions extends ExchangeOptions, Patience {
   /** First pause of the backoff. */
   base_seconds: number;
+}
+
+/** An error in the body of a response. */
+export interface DescribedError {
+  message: string;
+  retryable: boolean;
+}
+
+/** Which responses are not errors. */
+interface Accept {
+  /** Statuses besides 2xx. */
+  statuses?: readonly number[];
+  /** The error that a response with the status of a success describes; null: none. */
+  errorIn?(response: HttpResponse): DescribedError | null;
 }
 
 type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal' | 'now' | 'rateLimited'>;
@@ -33,8 +47,8 @@ export class HttpClient {
     this.#exchange = new Exchange(ctx, options);
   }
 
-  /** @param accept statuses besides 2xx that are not errors. @throws ConnectorError, or the signal's reason */
-  async send(request: HttpRequest, accept: readonly number[] = []): Promise<HttpResponse> {
+  /** @throws ConnectorError, or the signal's reason */
+  async send(request: HttpRequest, accept: Accept = {}): Promise<HttpResponse> {
     let waited = 0;
     return await withRetries(
       this.ctx.signal,
@@ -45,6 +59,11 @@ export class HttpClient {
         return pausing;
       },
     );
+  }
+
+  /** A text without the secrets of the service. */
+  redact(text: string): string {
+    return this.#exchange.redact(text);
   }
 
   /** @throws ConnectorError when the request has failed for good */
@@ -88,7 +107,7 @@ export class HttpClient {
     await pause(this.#announce(ms), this.ctx.signal);
   }
 
-  async #try(request: HttpRequest, accept: readonly number[]): Promise<RequestAttempt<HttpResponse, FailedSend>> {
+  async #try(request: HttpRequest, accept: Accept): Promise<RequestAttempt<HttpResponse, FailedSend>> {
     const { signer } = this.options;
     await this.#awaitQuota();
     const token = await signer.current();
@@ -99,11 +118,16 @@ export class HttpClient {
       if (error instanceof ConnectorError) return { ok: false, failed: { response: null, error } };
       throw error;
     }
-    if ((response.status >= 200 && response.status < 300) || accept.includes(response.status)) {
-      this.#noteQuota(response.headers);
-      return { ok: true, result: response };
-    }
     const where = `${request.method} ${request.url.host}${request.url.pathname}`;
+    const succeeded = response.status >= 200 && response.status < 300;
+    if (succeeded || accept.statuses?.includes(response.status)) {
+      this.#noteQuota(response.headers);
+      const described = (succeeded && accept.errorIn?.(response)) || null;
+      if (!described) return { ok: true, result: response };
+      const text = `${where} returned an error with status ${response.status}: ${this.redact(described.message)}`;
+      const failure = described.retryable ? RetryableError : ConfigurationError;
+      return { ok: false, failed: { response: null, error: new failure('error_in_response', text) } };
+    }
     const error = statusError(response.status, { where, message: this.#exchange.messageOf(response, token) });
     const renew = response.status === 401 ? () => signer.renew(token) : undefined;
     return { ok: false, failed: { response, error, renew } };

@@ -54,7 +54,7 @@ export function serverMessage(body: string, contentType: string | null): string 
 
 const NAMES = ['message', 'error_description', 'detail', 'title', 'error', 'errors', 'reason', 'description', '0'];
 
-function messageIn(value: unknown, depth: number): string | null {
+export function messageIn(value: unknown, depth: number): string | null {
   if (typeof value === 'string') return value;
   if (typeof value !== 'object' || value === null || depth > 4) return null;
   for (const name of NAMES) {

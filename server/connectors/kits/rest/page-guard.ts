@@ -10,15 +10,20 @@ interface NextPage {
   records: number;
 }
 
+/** After so many repetitions pages are taken to be endless: of one token or URL, and of pages that are only counted. */
+const MAX_NAMED = 3;
+const MAX_EQUAL = 10;
+
 /**
- * Ends pages that would go on forever: too many, a token or URL that comes twice, or the same records twice in a row.
- * Brent's cycle detection keeps no more than one name in memory.
+ * Ends pages that would go on forever: too many, or a page that comes again and again. A few equal pages, tokens or URLs
+ * are nothing unusual. Brent's cycle detection keeps no more than one name in memory.
  */
 export class PageGuard {
   #kept: string | null = null;
   #steps = 0;
   #power = 1;
   #body: number | bigint | null = null;
+  #repeats = 0;
 
   constructor(private readonly max_pages: number) {}
 
@@ -28,15 +33,19 @@ export class PageGuard {
       throw new ConfigurationError('too_many_pages', `The request has more than ${this.max_pages} pages`);
     }
     if (name !== null) {
-      if (name === this.#kept) throw endless('the same next page was named before');
+      if (name === this.#kept) this.#repeated(MAX_NAMED, 'the same next page was named again and again');
       this.#steps += 1;
       if (this.#steps === this.#power) [this.#kept, this.#steps, this.#power] = [name, 0, this.#power * 2];
       return;
     }
     const body = records > 0 ? Bun.hash(text) : null;
-    if (body !== null && body === this.#body) throw endless('two pages are the same, so the service ignores the page');
+    if (body === null || body !== this.#body) this.#repeats = 0;
+    else this.#repeated(MAX_EQUAL, `${MAX_EQUAL} pages in a row are the same, so the service ignores the page`);
     this.#body = body;
   }
-}
 
-const endless = (why: string) => new ConfigurationError('endless_pages', `The pages would never end: ${why}`);
+  #repeated(most: number, why: string): void {
+    this.#repeats += 1;
+    if (this.#repeats >= most) throw new ConfigurationError('endless_pages', `The pages would never end: ${why}`);
+  }
+}

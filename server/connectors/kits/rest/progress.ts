@@ -6,6 +6,8 @@ export interface ReadProgress extends StreamState {
   cursor: string | null;
   /** Hashes of the rows that have it. */
   boundary: string[];
+  /** More rows have it than a state may hold, so that the next read has them again. */
+  boundary_exceeded?: boolean;
   /** Everything before it has been requested. May be ahead of the last record. */
   read_until: string | null;
   /** The read came to its end. */
@@ -19,6 +21,7 @@ export function progressOf(state: Record<string, unknown>, normal: (text: string
   const { cursor, boundary, read_until, complete } = state;
   return {
     cursor: typeof cursor === 'string' ? normal(cursor) : null,
+    ...(state.boundary_exceeded === true && { boundary_exceeded: true }),
     boundary: Array.isArray(boundary) ? boundary.filter((hash) => typeof hash === 'string') : [],
     read_until: typeof read_until === 'string' ? normal(read_until) : null,
     complete: complete === true,

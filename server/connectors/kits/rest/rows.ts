@@ -2,7 +2,7 @@ import type { Cell, ConnectorContext, LogicalType, ReadRequest } from '../../con
 import { DataError } from '../../contract/errors.ts';
 import { NORMALIZERS } from '../../cells/normalizers.ts';
 import { digitsOf, jsonCell, jsonCellOf } from '../../cells/json-cells.ts';
-import { timestampText } from '../../cells/timestamp-text.ts';
+import { instantText, parseTime, timestampText } from '../../cells/timestamp-text.ts';
 import type { ApiRecord, RecordPage } from './records.ts';
 
 interface Column {
@@ -30,6 +30,8 @@ export interface ColumnSource {
   isDeclared(column: string): boolean;
   /** Called for a value that does not fit its column, which becomes NULL. Absent: such a value ends the read. */
   misfit?(column: string): void;
+  /** Called for a time with more than six digits of a second, which are cut off. */
+  cut?(column: string): void;
 }
 
 export function rowReader(stream: ColumnSource, { stream: schema, columns }: ReadRequest): RowReader {
@@ -82,17 +84,36 @@ function columnOf(stream: ColumnSource, name: string, type: LogicalType): Column
   const unit = MICROS_PER_UNIT[stream.format(name) ?? ''];
   if (unit !== undefined) return { name, type, toCell: (value) => unixCell(value, unit) };
   if (type === 'string' || !stream.isDeclared(name)) return { name, type, toCell: jsonCellOf(type) };
-  return { name, type, toCell: (value) => declaredCell(value, type) };
+  return { name, type, toCell: (value) => declaredCell(value, type, () => stream.cut?.(name)) };
 }
 
 /** For a declared type, numbers may come as text, and empty text is NULL. */
-function declaredCell(value: unknown, type: LogicalType): Cell | undefined {
+function declaredCell(value: unknown, type: LogicalType, cut: () => void): Cell | undefined {
   if (type === 'json' || type === 'array') return jsonCell(value, type);
   // A bare number is not a time: its unit is unknown.
   if (typeof value !== 'string') return TIMES.has(type) ? undefined : jsonCell(value, type);
   if (value === '') return null;
   const normalize = NORMALIZERS[type];
-  return normalize ? normalize(value) : value;
+  return normalize ? (normalize(value) ?? looseTime(value, type, cut)) : value;
+}
+
+const UTC = / ?(?:UTC|GMT|z)$/;
+const MIDNIGHT = ' 00:00:00.000000';
+
+/**
+ * A time in a form that services use besides ISO 8601: without a zone (UTC), a date alone, more than six digits of a
+ * second (cut off), `UTC` for the zone. Undefined when the value would lose its time or its zone.
+ */
+function looseTime(text: string, type: LogicalType, cut: () => void): Cell | undefined {
+  if (type !== 'date' && type !== 'timestamp' && type !== 'timestamp_tz') return undefined;
+  const parsed = parseTime(text.trim().replace(UTC, 'Z'));
+  if (!parsed || typeof parsed.at === 'string') return undefined;
+  if (parsed.finer) cut();
+  if (type === 'timestamp_tz') return instantText(parsed.at);
+  const local = instantText(parsed.at, '');
+  if (parsed.hasZone && !/(?:Z|[+-]00(?::?00)?)$/.test(text.trim().replace(UTC, 'Z'))) return undefined;
+  if (type === 'timestamp') return local;
+  return local.endsWith(MIDNIGHT) ? local.slice(0, -MIDNIGHT.length) : undefined;
 }
 
 function unixCell(value: unknown, unit: number): Cell | undefined {

@@ -1,6 +1,6 @@
 import { compile, TreeInterpreter } from '@jmespath-community/jmespath';
 
-/** Selects a part of a parsed response; null when it is absent. */
+/** Selects a part of a parsed response; null or undefined when it is absent. */
 export type Selector = (json: unknown) => unknown;
 
 type Expression = ReturnType<typeof compile>;
@@ -46,17 +46,17 @@ export function compileSelector(text: string): { select: Selector; problem: null
   } catch (error) {
     return { select: null, problem: error instanceof Error ? error.message : String(error) };
   }
-  return { select: (json) => search(expression, json) ?? null, problem: null };
+  return { select: (json) => search(expression, json) ?? undefined, problem: null };
 }
 
-/** Most expressions are plain paths, which need no interpreter. */
+/** Most expressions are plain paths, which need no interpreter. They tell null from what does not exist. */
 const pathSelector =
   (path: string[]): Selector =>
   (json) => {
     let value = json;
     for (const part of path) {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
-      value = (value as Record<string, unknown>)[part] ?? null;
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+      value = Object.hasOwn(value, part) ? (value as Record<string, unknown>)[part] : undefined;
     }
     return value;
   };

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
+import { storeAuditTriggers } from './audit-triggers.ts';
 import { storeComments } from './comments.ts';
 import journal from './migrations/meta/_journal.json' with { type: 'json' };
 
@@ -44,6 +45,7 @@ async function migrateNow(url: string): Promise<void> {
     await client`select pg_advisory_lock(${LOCK})`;
     await refuseNewer(client);
     await migrate(drizzle(client), { migrationsFolder: fileURLToPath(new URL('./migrations', import.meta.url)) });
+    await storeAuditTriggers(client);
     await storeComments(client);
   } finally {
     await client.end({ timeout: 5 });

@@ -1,5 +1,6 @@
 import { router } from './api/procedure.ts';
 import { accountConnectorsRouter } from './resources/account-connectors/router.ts';
+import { auditExportRouter, auditRouter } from './resources/audit/router.ts';
 import { automationRouter } from './resources/automation/router.ts';
 import { billingRouter } from './resources/billing/router.ts';
 import { connectionsRouter } from './resources/connections/router.ts';
@@ -14,6 +15,7 @@ import { verificationsRouter } from './resources/verifications/router.ts';
 /** Every procedure that both faces serve: REST by its endpoint, tRPC by its name. */
 export const appRouter = router({
   account_connectors: accountConnectorsRouter,
+  audit: auditRouter,
   automation: automationRouter,
   billing: billingRouter,
   connections: connectionsRouter,
@@ -27,6 +29,7 @@ export const appRouter = router({
 
 /** Procedures that REST alone serves: those whose answer is no JSON, and those that tRPC has in another form. */
 export const restRouter = router({
+  audit: auditExportRouter,
   network_logs: networkLogsRouter,
   runs: runRouter,
   users: avatarRouter,

@@ -2,6 +2,7 @@ import { buildApplication, buildRouteMap, text_en } from '@stricli/core';
 import packageFile from '../../package.json' with { type: 'json' };
 import { keys, usage, users } from './commands/account.ts';
 import { cases, events, triggers } from './commands/automation.ts';
+import { audit } from './commands/audit.ts';
 import { connections } from './commands/connections.ts';
 import { accountConnectors, connectors } from './commands/connectors.ts';
 import { apply, exportFile } from './commands/files.ts';
@@ -38,6 +39,7 @@ const root = buildRouteMap<string, Cli>({
     users,
     keys,
     usage,
+    audit,
     open: openPage,
     api,
     completion,

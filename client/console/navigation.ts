@@ -31,6 +31,7 @@ export const NAVIGATION: { label: string; items: NavigationItem[] }[] = [
       { label: 'Usage', href: '/console/usage', icon: 'usage' },
       { label: 'Users', href: '/console/users', icon: 'users' },
       { label: 'Roles', href: '/console/roles', icon: 'role' },
+      { label: 'Audit log', href: '/console/audit', icon: 'logs' },
       { label: 'Profile', href: '/console/profile', icon: 'profile' },
     ],
   },

@@ -23,6 +23,7 @@ export const ROUTES = [
   { path: '/cases/:case_id', page: casePage },
   { path: '/console/events', page: lazy(() => import('./pages/events/events.tsx')) },
   { path: '/console/usage', page: lazy(() => import('./pages/usage/usage.tsx')) },
+  { path: '/console/audit', page: lazy(() => import('./pages/audit/audit.tsx')) },
   { path: '/console/users', page: lazy(() => import('./pages/users/users.tsx')) },
   { path: '/console/roles', page: lazy(() => import('./pages/roles/roles.tsx')) },
   { path: '/console/sources', page: lazy(() => import('./pages/account-connectors/sources.tsx')) },

@@ -18,6 +18,11 @@ export const EVENT_CATEGORIES = [
   'api_key',
 ] as const;
 export const ACTOR_TYPES = ['user', 'schedule', 'system', 'automation'] as const;
+export const AUDIT_KINDS = ['call', 'change', 'sign_in', 'sign_out', 'refusal', 'download', 'secret_use'] as const;
+export const AUDIT_OPERATIONS = ['create', 'update', 'delete'] as const;
+export const AUDIT_OUTCOMES = ['succeeded', 'refused'] as const;
+/** `anonymous`: a call without a valid key or session. */
+export const AUDIT_ACTOR_TYPES = [...ACTOR_TYPES, 'anonymous'] as const;
 /** Why the secrets of an account connector are used. */
 export const SECRET_PURPOSES = [
   'test',

@@ -1,4 +1,5 @@
 import type { accounts, apiKeys, roles, users } from './accounts.ts';
+import type { auditEvents, auditSeals } from './audit.ts';
 import type { events, tasks } from './automation.ts';
 import type { connectionStreams, connections } from './connections.ts';
 import type { accountConnectors, catalogStreams } from './connectors.ts';
@@ -12,6 +13,8 @@ import type { verifications } from './verifications.ts';
 export type AccountRow = typeof accounts.$inferSelect;
 export type AccountConnectorRow = typeof accountConnectors.$inferSelect;
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
+export type AuditEventRow = typeof auditEvents.$inferSelect;
+export type AuditSealRow = typeof auditSeals.$inferSelect;
 export type CaseRow = typeof cases.$inferSelect;
 export type CatalogStreamRow = typeof catalogStreams.$inferSelect;
 export type ConnectionRow = typeof connections.$inferSelect;

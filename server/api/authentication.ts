@@ -50,12 +50,27 @@ export async function authenticate(deps: Deps, { authorization, session }: Crede
       })
     : await prepared(deps.db).byKey.execute({ hash: deps.secrets.hmac('api_key', bearerToken(authorization)) });
   if (!key && bySession) throw new ApiError(401, 'session_ended', 'The session has ended');
-  if (!key || key.revoked || key.user_deleted) throw invalid('The API key is not valid');
-  if (key.user_status !== 'active') throw invalid('The user of this API key is not active');
-  if (key.expired) throw new ApiError(401, 'token_expired', 'The API key has expired');
+  if (!key) throw invalid('The API key is not valid');
+  const refusal = refusalOf(key);
+  if (refusal) {
+    refusedOwners.set(refusal, principalOf(key));
+    throw refusal;
+  }
   if (key.stale) recordUse(deps, key.key_id, key.user_id);
+  if (key.session_stale && key.session_id !== null) recordSessionUse(deps, key.session_id);
+  return principalOf(key);
+}
+
+type FoundKey = Awaited<ReturnType<ReturnType<typeof keyQueries>['byKey']['execute']>>[number];
+
+function refusalOf(key: FoundKey): ApiError | null {
+  if (key.revoked || key.user_deleted) return invalid('The API key is not valid');
+  if (key.user_status !== 'active') return invalid('The user of this API key is not active');
+  return key.expired ? new ApiError(401, 'token_expired', 'The API key has expired') : null;
+}
+
+function principalOf(key: FoundKey): Principal {
   const { user_id, account_id, name, email, key_id: api_key_id, session_id } = key;
-  if (key.session_stale && session_id !== null) recordSessionUse(deps, session_id);
   return {
     user_id,
     account_id,
@@ -66,6 +81,11 @@ export async function authenticate(deps: Deps, { authorization, session }: Crede
     ...(session_id !== null && { session: { id: session_id, confirmed: key.confirmed } }),
   };
 }
+
+const refusedOwners = new WeakMap<Error, Principal>();
+
+/** The owner of the key for which `authenticate` failed, for the audit log. Null: there is no such key. */
+export const refusedOwner = (refusal: Error): Principal | null => refusedOwners.get(refusal) ?? null;
 
 function bearerToken(authorization: string | null): string {
   if (!authorization) throw new ApiError(401, 'not_authenticated', 'Not authenticated');

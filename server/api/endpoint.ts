@@ -9,6 +9,8 @@ export type EndpointMeta = OpenApiMeta<{
   /** The required permission, set by `write` and `act`. */
   needed?: Permission | readonly Permission[] | null;
   endpoint?: Endpoint;
+  /** Whether mutations leave an entry in the audit log, set by `write`, `act` and `publicAct`. */
+  audited?: true;
 }>;
 
 /** A declared endpoint, from which its route, its input and its entry in the OpenAPI document are derived. */

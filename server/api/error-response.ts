@@ -41,6 +41,10 @@ export function describeError(error: unknown, requestId: string): ErrorResponse 
   };
 }
 
+/** The ApiError that an error is or wraps. */
+export const apiErrorIn = (error: unknown): ApiError | undefined =>
+  [...causes(error)].find((candidate): candidate is ApiError => candidate instanceof ApiError);
+
 function describeApiError(error: ApiError): ErrorResponse {
   return {
     status: error.status,

@@ -17,6 +17,7 @@ export const PERMISSIONS = [
   'users.manage',
   'roles.manage',
   'billing.read',
+  'audit.read',
   'metadata.export',
   'cross_account.read',
 ] as const;

@@ -5,6 +5,9 @@ import { type Credentials, type Principal, authenticate } from './authentication
 import type { Deps } from '../deps.ts';
 import type { EndpointMeta } from './endpoint.ts';
 import { describeError } from './error-response.ts';
+import { attributing, type AuditedCall, type Caller, recordAndAttribute, recordCall } from './audit/record.ts';
+import { calledResource } from './audit/called-resource.ts';
+import { recordRefusal } from './audit/refusals.ts';
 import { ApiError } from '../platform/errors.ts';
 import type { Permission } from './permissions.ts';
 
@@ -14,6 +17,9 @@ export { actorOf, type Principal } from './authentication.ts';
 export interface CallContext extends Credentials {
   deps: Deps;
   request_id: string;
+  /** The client's address. Empty for calls within the process. */
+  address: string;
+  user_agent: string | null;
   /** The revisions of the header If-Match; null: any, or no header. */
   if_match?: readonly string[] | null;
   setHeader(name: string, value: string): void;
@@ -71,7 +77,21 @@ export const procedure = t.procedure;
 /** The procedures of one batch share the context, and so one lookup of the key. */
 const principals = new WeakMap<CallContext, Promise<Principal>>();
 
-const authenticated = t.procedure.use(async ({ ctx, next }) => {
+const callerOf = ({ request_id, address, user_agent }: CallContext): Caller => ({ request_id, address, user_agent });
+
+/** Records refusals, whichever part of the call refuses, and downloads. */
+const recorded = t.procedure.use(async ({ ctx, path, meta, getRawInput, next }) => {
+  const result = await next();
+  const isDownload = result.ok && Boolean(meta?.endpoint?.produces);
+  if (result.ok && !isDownload) return result;
+  const principal = (await principals.get(ctx)?.catch(() => null)) ?? null;
+  const call = { caller: callerOf(ctx), principal, action: path };
+  if (!result.ok) await recordRefusal(ctx.deps, result.error, call);
+  else await recordCall(ctx.deps.db, call, { kind: 'download', ...calledResource(meta, await getRawInput()) });
+  return result;
+});
+
+const authenticated = recorded.use(async ({ ctx, next }) => {
   const looking = principals.get(ctx) ?? authenticate(ctx.deps, ctx);
   principals.set(ctx, looking);
   return next({ ctx: { db: ctx.deps.db, principal: await looking } });
@@ -83,11 +103,28 @@ export const read = authenticated;
 /** One permission, or several of which any suffices. Null: any user. */
 export type Needed = Permission | readonly Permission[] | null;
 
-/** A change that uses the network or opens its own transactions. Checks the permission only. */
-export const act = (needed: Needed) =>
-  authenticated.meta({ needed }).use(({ ctx, next }) => {
+const permitted = (needed: Needed) =>
+  authenticated.meta({ needed, audited: true }).use(({ ctx, next }) => {
     if (needed) requirePermission(ctx, needed);
     return next();
+  });
+
+/** A change without a key, such as accepting an invitation. It opens its own transactions. */
+export const publicAct = recorded.meta({ audited: true }).use(async ({ ctx, path, meta, getRawInput, next }) => {
+  const call: AuditedCall = { caller: callerOf(ctx), principal: null, action: path };
+  const result = await next({ ctx: { db: attributing(ctx.deps.db, call) } });
+  if (result.ok) await recordCall(ctx.deps.db, call, { kind: 'call', ...calledResource(meta, await getRawInput()) });
+  return result;
+});
+
+/** A change that uses the network or opens its own transactions on `ctx.db`. */
+export const act = (needed: Needed) =>
+  permitted(needed).use(async ({ ctx, type, path, meta, getRawInput, next }) => {
+    if (type === 'query') return next();
+    const call: AuditedCall = { caller: callerOf(ctx), principal: ctx.principal, action: path };
+    const result = await next({ ctx: { db: attributing(ctx.db, call) } });
+    if (result.ok) await recordCall(ctx.db, call, { kind: 'call', ...calledResource(meta, await getRawInput()) });
+    return result;
   });
 
 /**
@@ -95,9 +132,11 @@ export const act = (needed: Needed) =>
  * client does not hold a connection.
  */
 export const write = (needed: Needed) =>
-  act(needed).use(async ({ ctx, getRawInput, next }) => {
-    await getRawInput();
+  permitted(needed).use(async ({ ctx, path, meta, getRawInput, next }) => {
+    const resource = calledResource(meta, await getRawInput());
+    const call: AuditedCall = { caller: callerOf(ctx), principal: ctx.principal, action: path };
     return ctx.db.transaction(async (tx) => {
+      await recordAndAttribute(tx, call, resource);
       const result = await next({ ctx: { db: tx } });
       // next() does not throw: without this line the transaction would commit after an error.
       if (!result.ok) throw result.error;

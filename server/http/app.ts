@@ -1,10 +1,12 @@
 import { Elysia } from 'elysia';
 import type { Deps } from '../deps.ts';
+import { recordRefusal } from '../api/audit/refusals.ts';
 import { avatarPicture } from './avatar.ts';
 import { consoleRoutes } from './console.ts';
 import { docsAsset, docsIndex, docsPage } from './docs/pages.ts';
 import { referenceFile, referencePage } from './docs/reference.ts';
 import { createEdge, type Handler } from './edge.ts';
+import { unauthenticatedCall } from './errors.ts';
 import { exportFile } from './exports.ts';
 import { alive, ready } from './health.ts';
 import { openApiDocument } from './openapi.ts';
@@ -21,7 +23,12 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 export function createApp(deps: Deps) {
   const { metrics } = deps;
   metrics.provide('installation', () => measureInstallation(deps));
-  const edge = createEdge({ log: deps.log, metrics, proxies: deps.config.TRUSTED_PROXIES });
+  const edge = createEdge({
+    log: deps.log,
+    metrics,
+    proxies: deps.config.TRUSTED_PROXIES,
+    refused: (error, exchange, route) => recordRefusal(deps, error, unauthenticatedCall(exchange, route)),
+  });
   const served = proceduresOf([appRouter, restRouter]);
   let document: string | undefined;
   const pages: Record<string, Handler> = {

@@ -36,11 +36,19 @@ interface Incoming {
   server?: { requestIP(request: Request): { address: string } | null } | null;
 }
 
+interface EdgeOptions {
+  log: Logger;
+  metrics: Metrics;
+  proxies: readonly string[];
+  /** Called with every error, before the response. */
+  refused(error: unknown, exchange: HttpExchange, route: string): Promise<void>;
+}
+
 /**
  * The outermost layer of every route: assigns the request id, maps errors to responses, adds default headers, and records
  * metrics. `route` is the path template for metrics and logs.
  */
-export function createEdge({ log, metrics, proxies }: { log: Logger; metrics: Metrics; proxies: readonly string[] }) {
+export function createEdge({ log, metrics, proxies, refused }: EdgeOptions) {
   return (route: string, handler: Handler) =>
     // Destructured here: if a handler passes its context on, Elysia assumes that it reads cookies, headers and query,
     // parses all of them and copies the response: 150 µs per request instead of 120.
@@ -52,7 +60,7 @@ export function createEdge({ log, metrics, proxies }: { log: Logger; metrics: Me
       const address = () =>
         clientAddress(server?.requestIP(request)?.address ?? '', request.headers.get('x-forwarded-for'), proxies);
       const exchange = { request, params, request_id, address, headers: new Headers() };
-      const response = await compressed(request, await answer(handler, exchange, log));
+      const response = await compressed(request, await answer(handler, exchange, { log, route, refused }));
       for (const name in DEFAULT_HEADERS) {
         if (!response.headers.has(name)) response.headers.set(name, DEFAULT_HEADERS[name]!);
       }
@@ -65,12 +73,17 @@ export function createEdge({ log, metrics, proxies }: { log: Logger; metrics: Me
     };
 }
 
-async function answer(handler: Handler, exchange: HttpExchange, log: Logger): Promise<Response> {
+async function answer(
+  handler: Handler,
+  exchange: HttpExchange,
+  { log, route, refused }: Pick<EdgeOptions, 'log' | 'refused'> & { route: string },
+): Promise<Response> {
   try {
     const response = await handler(exchange);
     exchange.headers.forEach((value, name) => response.headers.set(name, value));
     return response;
   } catch (error) {
+    await refused(error, exchange, route);
     return errorResponse(error, { log, request_id: exchange.request_id });
   }
 }

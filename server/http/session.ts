@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import type { Caller } from '../api/audit/record.ts';
 import type { Deps } from '../deps.ts';
 import { ApiError, RequestShapeError } from '../platform/errors.ts';
 import { endSession, openSession, SESSION_DAYS } from '../resources/users/sessions.ts';
+import { unauthenticatedCall } from './errors.ts';
 import { readJson } from './body.ts';
-import type { Handler } from './edge.ts';
+import type { Handler, HttpExchange } from './edge.ts';
 import { createSignInLimit } from './session-limit.ts';
 
 /** Sent by the console with every change. A form on another site cannot set it. */
@@ -15,30 +17,36 @@ const SignIn = z.strictObject({ api_key: z.string().trim().min(1).max(512) });
 /** POST: signs in with an API key and sets the session cookie. @throws ApiError 401, 403, 429 */
 export function signIn(deps: Deps): Handler {
   const limit = createSignInLimit();
-  return async ({ request, address: addressOf }) => {
-    const address = addressOf();
+  return async (exchange) => {
+    const { request } = exchange;
+    const address = exchange.address();
     requireConsole(deps, request);
     const body = SignIn.safeParse(await readJson(request));
     if (!body.success) {
       throw new RequestShapeError([{ loc: ['body', 'api_key'], msg: 'API key required', type: 'value_error' }]);
     }
-    const { token } = await openSession(deps, body.data.api_key).catch((error: unknown) => {
+    const opened = await openSession(deps, body.data.api_key, auditOf(exchange)).catch((error: unknown) => {
       if (error instanceof ApiError) limit.noteFailure({ address, api_key: body.data.api_key });
       throw error;
     });
-    return new Response(null, { status: 204, headers: { 'set-cookie': cookie(deps, token, SESSION_DAYS * 86_400) } });
+    return new Response(null, {
+      status: 204,
+      headers: { 'set-cookie': cookie(deps, opened.token, SESSION_DAYS * 86_400) },
+    });
   };
 }
 
 /** DELETE: signs out. */
 export const signOut =
   (deps: Deps): Handler =>
-  async ({ request }) => {
-    requireConsole(deps, request);
-    const token = tokenIn(deps, request);
-    if (token !== null) await endSession(deps, token);
+  async (exchange) => {
+    requireConsole(deps, exchange.request);
+    const token = tokenIn(deps, exchange.request);
+    if (token !== null) await endSession(deps, token, auditOf(exchange));
     return new Response(null, { status: 204, headers: { 'set-cookie': cookie(deps, '', 0) } });
   };
+
+const auditOf = (exchange: HttpExchange): Caller => unauthenticatedCall(exchange, '/session').caller;
 
 /** The session token of a request from the console's own pages. Null for any other request, even with the cookie. */
 export const sessionOf = (deps: Deps, request: Request): string | null =>

@@ -2,11 +2,13 @@ import { getErrorShape, getTRPCErrorFromUnknown } from '@trpc/server';
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
 import type { Credentials } from '../api/authentication.ts';
 import type { Deps } from '../deps.ts';
+import { recordRefusal } from '../api/audit/refusals.ts';
 import { describeError } from '../api/error-response.ts';
 import { badRequest } from '../platform/errors.ts';
 import { appRouter } from '../router.ts';
 import { readBytes } from './body.ts';
 import type { HttpExchange, Handler } from './edge.ts';
+import { unauthenticatedCall } from './errors.ts';
 import { refuseRoundedNumbers } from './exact-numbers.ts';
 import { IDEMPOTENCY_HEADER, idempotent } from './idempotency.ts';
 import { sessionOf } from './session.ts';
@@ -32,6 +34,7 @@ export function trpcHandler(deps: Deps): Handler {
       refuseKeyOnBatch(exchange.request);
       return await once(exchange);
     } catch (error) {
+      await recordRefusal(deps, error, unauthenticatedCall(exchange, TRPC_PATH));
       return errorResponse(deps, exchange, error);
     }
   };
@@ -52,6 +55,8 @@ async function answerCalls(
     createContext: ({ resHeaders }) => ({
       deps,
       request_id,
+      address: exchange.address(),
+      user_agent: request.headers.get('user-agent'),
       ...credentialsOf(request),
       setHeader: (name, value) => resHeaders.set(name, value),
       changed: async (db, data) => keep?.(db, { status: 200, body: { result: { data } } }),
@@ -87,7 +92,7 @@ function errorResponse(deps: Deps, { request, request_id }: HttpExchange, thrown
   const path = new URL(request.url).pathname.slice(TRPC_PATH.length + 1);
   logCause(deps, { error, request_id, path });
   const { status, headers } = describeError(error, request_id);
-  const ctx = { deps, request_id, authorization: null, setHeader: () => {} };
+  const ctx = { deps, request_id, address: '', user_agent: null, authorization: null, setHeader: () => {} };
   const config = appRouter._def._config;
   const shape = getErrorShape({ config, error, type: 'unknown', path, input: undefined, ctx });
   return Response.json({ error: shape }, { status, headers });

@@ -117,6 +117,7 @@ export const ERROR_CODES = [
   'unknown_channel',
   'unknown_chunk',
   'unknown_connector',
+  'unknown_entry',
   'unknown_event',
   'unknown_field',
   'unknown_parameter',

@@ -98,6 +98,8 @@ async function serve(
   shutdown.onEnd(() => closeDeps(deps));
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
   await sealStoredSecrets(deps);
+  const { flushRefusals } = await import('../api/audit/refusals.ts');
+  shutdown.onEnd(() => flushRefusals(deps));
   const { createApp } = await import('../http/app.ts');
   const { warmConsole } = await import('../http/console.ts');
   const app = listenOn(createApp(deps), config);

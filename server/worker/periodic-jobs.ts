@@ -1,4 +1,5 @@
 import type { Deps } from '../deps.ts';
+import { sealAudit } from '../api/audit/chain.ts';
 import { deleteOldIdempotencyKeys } from '../api/idempotency-keys.ts';
 import { resendLostDeliveries } from '../automation/delivery/queue-deliveries.ts';
 import { periodic } from '../platform/periodic.ts';
@@ -38,6 +39,7 @@ const JOBS: readonly PeriodicJob[] = [
   job('recover stuck runs', 2000, recoverStuckRuns, false),
   job('recover stuck tasks', 2000, recoverStuckTasks, false),
   job('recover stuck verifications', 10_000, recoverStuckVerifications, false),
+  job('seal the audit log', 2000, sealAudit),
   job('resend lost deliveries', 2000, ({ db, queue }) => resendLostDeliveries(db, queue), false),
   // In sequence: both lock accounts.
   job('apply plan limits', 10_000, async (deps) => {

@@ -99,6 +99,9 @@ const NEEDED: Record<string, Needed> = {
   'GET /verifications/{verification_id}': [],
   'POST /verifications/{verification_id}/stop': ['connections.run'],
   'POST /billing/plan': ['billing.read'],
+  'GET /audit_log': ['audit.read'],
+  'GET /audit_log/export': ['audit.read'],
+  'POST /audit_log/verify': ['audit.read'],
 };
 
 /** Operations that need `sources.…` for a source and `destinations.…` for a destination; deletion last. */
@@ -161,7 +164,7 @@ async function withRole(name: string): Promise<Call> {
 const ALL = PERMISSIONS.filter((permission) => permission !== 'cross_account.read');
 const BUNDLES: Record<string, readonly Permission[]> = {
   Administrator: ALL,
-  Creator: ALL.filter((permission) => !/^(users|roles|billing)\./.test(permission)),
+  Creator: ALL.filter((permission) => !/^(users|roles|billing|audit)\./.test(permission)),
   Billing: ['billing.read'],
   Viewer: [],
 };

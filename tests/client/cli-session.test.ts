@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { app as commands } from '../../client/cli/app.ts';
+import { sealAudit } from '../../server/api/audit/chain.ts';
 import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
@@ -172,6 +173,24 @@ describe('keys', () => {
     expect(JSON.parse(readFileSync(fresh.file, 'utf8')).key).toBe(api_key);
     expect((await fresh.run(['keys', 'list'])).out).toContain('(in use)');
     expect((await commandLine({ url, key: own }).run(['whoami'])).code).toBe(3);
+  });
+});
+
+describe('audit', () => {
+  test('lists entries, and verifies them with the exit code as the result', async () => {
+    await api.call('POST', '/roles', { name: 'Auditors', permissions: ['audit.read'] });
+    const { out } = await cli.run(['audit', 'list', '--action', 'roles.*', '--kind', 'change']);
+    expect(out).toContain('Auditors');
+    await sealAudit(service.deps);
+    const verified = await cli.run(['audit', 'verify']);
+    expect(verified.code).toBe(0);
+    const [, anchor = ''] = /(\d+:[0-9a-f]{64})/.exec(verified.out) ?? [];
+    expect((await cli.run(['audit', 'verify', '--anchor', anchor])).code).toBe(0);
+    const other = anchor.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+    const { code, out: found } = await cli.run(['audit', 'verify', '--anchor', other]);
+    expect(code).toBe(1);
+    expect(found).toContain('anchor_differs');
+    expect((await cli.run(['audit', 'verify', '--anchor', 'nonsense'])).code).toBe(2);
   });
 });
 

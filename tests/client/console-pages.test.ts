@@ -125,6 +125,14 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
     },
   },
   roles: { path: '/console/roles', shows: 'Viewer' },
+  audit: {
+    path: '/console/audit?kind=change&action=connections.*',
+    shows: 'Create: Connection',
+    open: async (page) => {
+      await page.getByText('Create: Connection').first().click();
+      await page.getByText('Entries of this request').waitFor();
+    },
+  },
   'not-found': { path: '/console/nothing', shows: 'This page does not exist' },
 };
 

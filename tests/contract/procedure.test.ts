@@ -25,6 +25,8 @@ const caller = router({
   (): CallContext => ({
     deps: context.deps,
     request_id: 'test',
+    address: '',
+    user_agent: null,
     authorization: `Bearer ${context.api_key}`,
     setHeader: () => {},
   }),

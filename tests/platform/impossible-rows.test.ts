@@ -81,6 +81,7 @@ const SEED = [
     ({task}, {account}, {run}, 'source', 'none', 1, 1)`,
   `insert into schema_changes (id, account_id, connection_id, stream_name, subject, after, breaking) values
     ({task}, {account}, {connection}, 'a', 'stream', '{}', false)`,
+  `insert into audit_events (kind, action, actor_type) values ('call', 'connections.update', 'user')`,
   `insert into sessions (id, api_key_id, hash, expires_at) select {key}, id, 'h', now() + interval '1 day' from api_keys limit 1`,
 ];
 
@@ -186,6 +187,24 @@ const IMPOSSIBLE: [what: string, statement: string][] = [
   ],
   ['a task that ended without an end', `update tasks set status = 'succeeded' where id = {task}`],
   ['a failed task without an error', `update tasks set status = 'failed', finished_at = now() where id = {task}`],
+  ['an audit entry without a kind', `insert into audit_events (kind, action, actor_type) values ('odd', 'x', 'user')`],
+  [
+    'an audit entry of a change of nothing',
+    `insert into audit_events (kind, action, actor_type) values ('change', 'x', 'user')`,
+  ],
+  [
+    'a refusal without a code',
+    `insert into audit_events (kind, action, actor_type, outcome) values ('refusal', 'x', 'user', 'refused')`,
+  ],
+  [
+    'an audit entry that never occurred',
+    `insert into audit_events (kind, action, actor_type, count) values ('call', 'x', 'user', 0)`,
+  ],
+  ['an edited audit entry', `update audit_events set action = 'other'`],
+  [
+    'a seal that ends before it begins',
+    `insert into audit_seals (id, first_seq, last_seq, seqs, hash, mac) values (1, 2, 1, '{}', 'h', 'm')`,
+  ],
   ['a task of an unknown connector', `update tasks set account_connector_id = {none} where id = {task}`],
   ['an event of an unknown category', `update events set category = 'weather' where id = {event}`],
   ['an event of an unknown severity', `update events set severity = 'mild' where id = {event}`],
@@ -271,10 +290,11 @@ describe('the control database', () => {
     }
   });
 
+  // Entries of the audit log outlive the account.
   test('has an account behind every row that names one', async () => {
     const missing = await db.execute<{ table: string }>(sql`
       select table_name as table from information_schema.columns c
-      where table_schema = 'public' and column_name = 'account_id' and not exists (
+      where table_schema = 'public' and column_name = 'account_id' and table_name <> 'audit_events' and not exists (
         select from pg_constraint where contype = 'f' and confrelid = 'accounts'::regclass
           and conrelid = format('%I', c.table_name)::regclass)`);
     expect(missing.map(({ table }) => table)).toEqual([]);

@@ -55,7 +55,9 @@ export function testApi(test: TestDeps): TestApi {
     async (method, path, body, headers) => {
       const answer = await send(method, path, { key, body, headers });
       const text = await answer.text();
-      return { status: answer.status, headers: answer.headers, body: text === '' ? null : JSON.parse(text) };
+      const isFile = answer.headers.get('content-type')?.startsWith('application/x-ndjson');
+      const parsed = text === '' ? null : isFile ? text : JSON.parse(text);
+      return { status: answer.status, headers: answer.headers, body: parsed };
     };
   const keyWith = (permissions: Permission[], where = { account_id: test.account_id }) =>
     makeUser(test, { permissions, ...where });

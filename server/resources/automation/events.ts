@@ -3,6 +3,7 @@ import { type EventRow, events } from '../../../db/schema/index.ts';
 import { EVENT_KINDS, type EventKind } from '../../events/kinds.ts';
 import { eventPayload } from '../../events/variables.ts';
 import { badRequest } from '../../platform/errors.ts';
+import { completeUntil } from '../../api/horizon.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { countRows } from '../../api/total-count.ts';
 import { isId } from '../../api/wire-types.ts';
@@ -42,10 +43,7 @@ export async function listEvents(ctx: Ctx, query: EventQuery): Promise<EventSche
   return rows.map(presentEvent);
 }
 
-/**
- * Events after one, up to the last moment before which no further event can appear: a transaction in progress stores its
- * events with times from its start on.
- */
+/** Events after one, up to the last moment before which no further event can appear. */
 async function followingOf(ctx: Ctx, after: string): Promise<SQL> {
   const [last] = isId(after)
     ? await ctx.db
@@ -54,12 +52,9 @@ async function followingOf(ctx: Ctx, after: string): Promise<SQL> {
         .where(and(eq(events.account_id, ctx.principal.account_id), eq(events.id, after)))
     : [];
   if (!last) throw badRequest('unknown_event', 'after is not the id of an event', { field: 'after' });
-  // A statement of its own, so that its snapshot is older than that of the list. Times of events are rounded.
-  const [horizon] = await ctx.db.execute<{ at: string }>(sql`
-    select (coalesce(min(xact_start), clock_timestamp()) - interval '1 millisecond')::text as at
-    from pg_stat_activity where datname = current_database() and backend_xid is not null and pid <> pg_backend_pid()`);
+  const until = await completeUntil(ctx.db);
   return sql`(${events.occurred_at}, ${events.id}) > (${last.occurred_at}::timestamptz, ${last.id}::uuid)
-    and ${events.occurred_at} < ${horizon!.at}::timestamptz`;
+    and ${events.occurred_at} < ${until}::timestamptz`;
 }
 
 /** Null when nothing can match: ids are opaque to clients, so any text is a valid filter. */

@@ -3,7 +3,7 @@ import { and, eq, isNull, ne, sql } from 'drizzle-orm';
 import { users } from '../../../db/schema/index.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Secrets } from '../../platform/secrets.ts';
-import type { CallContext, Ctx } from '../../api/procedure.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
 import { requireHeld, rolesOf } from '../access/memberships.ts';
 import { lockUser } from '../access/user.ts';
@@ -74,7 +74,7 @@ export async function inviteUser(ctx: Ctx, { user_id }: { user_id: string }): Pr
  * @throws ApiError 400 `invalid_invitation`.
  */
 export async function acceptInvitation(
-  { deps }: CallContext,
+  { deps, db: attributed }: Pick<Ctx, 'deps' | 'db'>,
   { token }: { token: string },
 ): Promise<AcceptedInvitation> {
   const user_id = token.slice(0, token.indexOf('.'));
@@ -84,7 +84,7 @@ export async function acceptInvitation(
     ne(users.status, 'disabled'),
     isNull(users.deleted_at),
   );
-  return deps.db.transaction(async (db) => {
+  return attributed.transaction(async (db) => {
     // A concurrent request waits for the lock and then no longer matches.
     const [before] = await db.select().from(users).where(invited).for('no key update');
     const permissions = before ? await permissionsOf({ db }, before.id) : [];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
-import { act, procedure, read, router, write } from '../../api/procedure.ts';
+import { act, publicAct, read, router, write } from '../../api/procedure.ts';
 import { rpcInput } from '../../api/rpc-input.ts';
 import { UsageRange } from '../../api/usage-range.ts';
 import { uploadAvatar } from './avatar.ts';
@@ -127,7 +127,7 @@ export const usersRouter = router({
     )
     .output(Invitation)
     .mutation(({ ctx, input }) => inviteUser(ctx, input)),
-  acceptInvitation: procedure
+  acceptInvitation: publicAct
     .concat(
       rest('POST', '/invitations/accept', {
         operation_id: 'accept_invitation',

@@ -2,6 +2,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { and, desc, eq, gt, isNull, lt, not, or, sql } from 'drizzle-orm';
 import { apiKeys, sessions, users } from '../../../db/schema/index.ts';
 import { authenticate } from '../../api/authentication.ts';
+import { type Caller, recordCall } from '../../api/audit/record.ts';
 import type { Deps } from '../../deps.ts';
 import { emitUserEvent } from '../../events/user-events.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
@@ -18,17 +19,21 @@ export const SESSION_DAYS = 30;
  * Signs in to the web console with an API key. The token is returned only here; the database stores its hash.
  * @throws ApiError 401 as `authenticate`.
  */
-export async function openSession(deps: Deps, api_key: string): Promise<{ token: string }> {
+export async function openSession(deps: Deps, api_key: string, caller: Caller): Promise<{ token: string }> {
   const principal = await authenticate(deps, { authorization: `Bearer ${api_key}` });
   const token = randomBytes(32).toString('base64url');
   const now = sql`now()`;
   await deps.db.transaction(async (tx) => {
     await tx.delete(sessions).where(or(lt(sessions.expires_at, now), not(isUsed(deps))));
-    await tx.insert(sessions).values({
-      api_key_id: principal.api_key_id,
-      hash: deps.secrets.hmac('session', token),
-      expires_at: sql`now() + make_interval(days => ${SESSION_DAYS})`,
-    });
+    const [opened] = await tx
+      .insert(sessions)
+      .values({
+        api_key_id: principal.api_key_id,
+        hash: deps.secrets.hmac('session', token),
+        expires_at: sql`now() + make_interval(days => ${SESSION_DAYS})`,
+      })
+      .returning({ id: sessions.id });
+    await recordCall(tx, { caller, principal, action: 'sign_in' }, { kind: 'sign_in', session_id: opened!.id });
     await tx
       .update(users)
       .set({ last_login_at: now, updated_at: sql`${users.updated_at}` })
@@ -43,8 +48,19 @@ export async function openSession(deps: Deps, api_key: string): Promise<{ token:
 }
 
 /** Ends a session. Unknown sessions are not an error. */
-export async function endSession(deps: Deps, token: string): Promise<void> {
-  await deps.db.delete(sessions).where(eq(sessions.hash, deps.secrets.hmac('session', token)));
+export async function endSession(deps: Deps, token: string, caller: Caller): Promise<void> {
+  const principal = await authenticate(deps, { authorization: null, session: token }).catch((error: unknown) => {
+    if (error instanceof ApiError) return null;
+    throw error;
+  });
+  await deps.db.transaction(async (tx) => {
+    const ended = await tx
+      .delete(sessions)
+      .where(eq(sessions.hash, deps.secrets.hmac('session', token)))
+      .returning();
+    if (ended.length === 0) return;
+    await recordCall(tx, { caller, principal, action: 'sign_out' }, { kind: 'sign_out', session_id: ended[0]!.id });
+  });
 }
 
 const CONFIRMED_MINUTES = 5;

@@ -3,6 +3,8 @@ export const EXIT = {
   ok: 0,
   failed: 1,
   usage: 2,
+  /** Of `apply --dry-run`, whose other failures are 1. */
+  changes: 2,
   authentication: 3,
   not_found: 4,
   unavailable: 5,

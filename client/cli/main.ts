@@ -31,6 +31,7 @@ async function start(given: string[]): Promise<void> {
   // stricli's own codes are negative; the operating system sees only their low byte.
   const code = Number(process.exitCode ?? 0) & 0xff;
   const wrongUse = [ExitCode.UnknownCommand, ExitCode.InvalidArgument].map((one) => one & 0xff);
-  if (wrongUse.includes(code)) process.exitCode = EXIT.usage;
+  // Of `apply`, 2 may mean changes.
+  if (wrongUse.includes(code)) process.exitCode = words[0] === 'apply' ? EXIT.failed : EXIT.usage;
   else if (code > 0x7f && code !== EXIT.interrupted) process.exitCode = EXIT.failed;
 }

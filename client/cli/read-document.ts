@@ -1,3 +1,5 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { UsageError } from './exit.ts';
 
 /** `-` reads standard input. @throws UsageError if the file does not exist. */
@@ -6,6 +8,21 @@ export async function readText(path: string): Promise<string> {
   const file = Bun.file(path);
   if (!(await file.exists())) throw new UsageError(`File not found: ${path}`);
   return file.text();
+}
+
+export interface TextFile {
+  path: string;
+  text: string;
+}
+
+/** A file, or the YAML and JSON files of a folder in order of their names. @throws UsageError if there is none. */
+export async function readTexts(path: string): Promise<TextFile[]> {
+  if (path === '-' || statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true)
+    return [{ path, text: await readText(path) }];
+  const names = readdirSync(path).filter((name) => /\.(ya?ml|json)$/.test(name));
+  if (names.length === 0) throw new UsageError(`${path} has no YAML or JSON files`);
+  const paths = names.toSorted().map((name) => join(path, name));
+  return Promise.all(paths.map(async (one) => ({ path: one, text: await readText(one) })));
 }
 
 /** Reads YAML or JSON. @throws UsageError with line and column. */

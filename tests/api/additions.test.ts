@@ -157,6 +157,22 @@ describe('POST /users/{user_id}/invitation and POST /invitations/accept', () => 
   });
 });
 
+describe('POST /account_connector_checks', () => {
+  test('200: what a create would accept; 400 for what it would refuse', async () => {
+    const check = (body: object) =>
+      call('POST', '/account_connector_checks', { name: 'Checked', connector_type: 'source', ...body });
+    expect(await check({ connector_name: 'sample', parameters: { rows: 5 } })).toMatchObject({
+      status: 200,
+      body: { lacks_credentials: false },
+    });
+    expect((await check({ connector_name: 'unheard' })).body.code).toBe('unknown_connector');
+    const wrong = await check({ connector_name: 'sample', parameters: { rows: 'many' } });
+    expect(wrong).toMatchObject({ status: 400, body: { field: 'parameters.rows' } });
+    const names = (await call('GET', '/account_connectors')).body.map(({ name }: { name: string }) => name);
+    expect(names).not.toContain('Checked');
+  });
+});
+
 describe('POST /connection_checks', () => {
   test('200: the findings of settings; 400 for an unknown source', async () => {
     const { source_id, destination_id } = await make.connection();

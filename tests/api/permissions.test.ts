@@ -110,6 +110,10 @@ const BY_KIND: Record<string, { verb: 'create' | 'update' | 'delete'; body?: (ki
     verb: 'create',
     body: (connector_type) => ({ name: Bun.randomUUIDv7(), connector_type, connector_name: 'sample' }),
   },
+  'POST /account_connector_checks': {
+    verb: 'create',
+    body: (connector_type) => ({ name: 'checked', connector_type, connector_name: 'sample' }),
+  },
   'POST /account_connectors/{account_connector_id}/catalog': {
     verb: 'update',
     body: () => ({ items: [{ stream_id: UNKNOWN, field_overrides: [] }] }),

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { differences } from '../../client/cli/apply/difference.ts';
 import { createApp } from '../../server/http/app.ts';
@@ -55,9 +55,9 @@ const sources = async () => (await call('GET', '/account_connectors?connector_ty
 const connection = async () => (await call('GET', '/connections')).body[0];
 
 describe('apply', () => {
-  test('--dry-run shows the changes without applying them: 1', async () => {
+  test('--dry-run shows the changes without applying them: 2', async () => {
     const { code, out } = await apply(PIPELINES, '--dry-run');
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(out).toContain('+ create source "Shop"');
     expect(out).toContain('4 to create, 0 to update, 0 to delete, 0 unchanged');
     expect(await sources()).toEqual([]);
@@ -65,7 +65,7 @@ describe('apply', () => {
 
   test('--dry-run --json is one document without secrets', async () => {
     const { code, out } = await apply(PIPELINES, '--dry-run', '--json');
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     const document = JSON.parse(out);
     expect(document).toMatchObject({ file: 'pipelines.yaml', dry_run: true, unchanged: 0 });
     const step = (kind: string, name: string) => ({ action: 'create', kind, name, status: 'planned', id: null });
@@ -213,8 +213,22 @@ describe('errors name file, line and column', () => {
   test.each(cases)('%s', async (_, text, said) => {
     const { code, err } = await apply(text, '--yes');
     expect(err).toContain(said);
-    // Errors of the service come after the first step; the others before any.
-    expect(code).toBe(err.includes('Not applied') ? 1 : 2);
+    // Refused before the first step.
+    expect({ code, applied: err.includes('Not applied') }).toEqual({ code: 2, applied: false });
+  });
+
+  test('a dry run asks the service, and its errors are no changes: 1', async () => {
+    const unknown = PIPELINES.replace('  Shop:\n', '  Other:\n    connector: unheard\n  Shop:\n');
+    const { code, err } = await apply(unknown, '--dry-run');
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('pipelines.yaml:4:5: Unknown connector') });
+    const wrong = unknown.replace('unheard', 'sample\n    parameters: { rows: many }');
+    expect(await apply(wrong, '--dry-run')).toMatchObject({ code: 1, err: expect.stringContaining('.yaml:5:19: ') });
+    const rule = PIPELINES.replace('retry_count > 3', 'retry_count >');
+    expect(await apply(rule, '--dry-run')).toMatchObject({ code: 1, err: expect.stringContaining('.yaml:23:5: ') });
+    const stream = PIPELINES.replace('  Shop to warehouse:\n', '  Second:\n').replace('stream_1', 'stream_9');
+    expect(await apply(stream, '--dry-run')).toMatchObject({ code: 1, err: expect.stringContaining('stream_9') });
+    expect((await apply(PIPELINES, '--dry-rnu')).code).toBe(1);
+    expect((await apply(PIPELINES, '--dry-run')).code).toBe(0);
   });
 
   test('a source that fails its test is not saved, and its dependents are not created: 1', async () => {
@@ -235,6 +249,43 @@ describe('errors name file, line and column', () => {
   });
 });
 
+describe('a saved plan', () => {
+  test('is applied as it was reviewed, or not at all', async () => {
+    const changed = PIPELINES.replace('retry_count > 3', 'retry_count > 8');
+    expect((await apply(changed, '--dry-run', '--save-plan', 'plan.json')).code).toBe(2);
+    const plan = readFileSync(join(cli.folder, 'plan.json'), 'utf8');
+    expect(plan).not.toContain('the first token');
+    writeFileSync(file, PIPELINES);
+    const stale = JSON.parse(plan);
+    stale.steps[0].changes[0].from = 'something else';
+    writeFileSync(join(cli.folder, 'stale.json'), JSON.stringify(stale));
+    const refused = await cli.run(['apply', '--plan', 'stale.json'], { env: secrets });
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('has changed since the plan was saved') });
+    const applied = await cli.run(['apply', '--plan', 'plan.json'], { env: secrets });
+    expect(applied).toMatchObject({ code: 0, out: expect.stringContaining('done  update trigger') });
+    expect((await cli.run(['apply', '--plan', 'plan.json'], { env: secrets })).code).toBe(1);
+    expect((await apply(changed, '--dry-run')).code).toBe(0);
+    expect((await apply(PIPELINES, '--yes')).code).toBe(0);
+  });
+});
+
+describe('a folder of files', () => {
+  test('is one plan, with every name once', async () => {
+    const folder = join(cli.folder, 'pipelines');
+    mkdirSync(folder);
+    const [head = '', rest = ''] = PIPELINES.split('connections:\n');
+    writeFileSync(join(folder, 'a.yaml'), head);
+    writeFileSync(join(folder, 'b.yml'), `connections:\n${rest}`);
+    const folderPlan = () => cli.run(['apply', '-f', 'pipelines', '--dry-run'], { env: secrets });
+    expect(await folderPlan()).toMatchObject({ code: 0, out: expect.stringContaining('No changes: 4 items') });
+    writeFileSync(join(folder, 'c.yaml'), 'sources:\n  shop: { connector: sample }\n');
+    expect(await folderPlan()).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('pipelines/c.yaml:2:3: duplicate'),
+    });
+  });
+});
+
 describe('export', () => {
   test('writes a file in which apply finds no changes', async () => {
     const { out } = await cli.run(['export', '-o', 'exported.yaml']);
@@ -243,6 +294,22 @@ describe('export', () => {
     expect(text).not.toContain('the first token');
     const again = await cli.run(['apply', '-f', 'exported.yaml', '--yes'], { env: secrets });
     expect(again).toMatchObject({ code: 0, out: expect.stringContaining('No changes: 4 items') });
+  });
+
+  test('leaves out what the service fills in', async () => {
+    const exported = Bun.YAML.parse((await cli.run(['export'])).out) as Record<string, Record<string, object>>;
+    expect(Object.keys({ ...exported.sources!.Shop, ...exported.destinations!.Warehouse })).toEqual([
+      'connector',
+      'parameters',
+    ]);
+    expect(Object.keys(exported.connections!['Shop to warehouse']!)).toEqual([
+      'source',
+      'destination',
+      'schedule',
+      'streams',
+      'tags',
+    ]);
+    expect(Object.keys(exported.triggers!['Stop what keeps failing']!)).toEqual(['rule', 'group_by', 'actions']);
   });
 
   test('restores everything after --prune', async () => {

@@ -91,6 +91,7 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['GET /automation/rule_language', 'get_rule_language'],
   ['POST /automation/notifications', 'set_up_notifications'],
   ['GET /connection_summaries', 'list_connection_summaries'],
+  ['POST /account_connector_checks', 'check_account_connector'],
   ['POST /connection_checks', 'check_connection'],
   ['POST /schedules/preview', 'preview_schedule'],
   ['GET /connections/{connection_id}/schema_changes', 'list_schema_changes'],

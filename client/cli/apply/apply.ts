@@ -1,14 +1,17 @@
 import { requireConfirmation } from '../actions/session.ts';
 import type { Cli } from '../context.ts';
 import { describeFailure, CommandError, UsageError } from '../exit.ts';
-import { readText } from '../read-document.ts';
+import { readTexts, type TextFile } from '../read-document.ts';
 import { type Current, findNamed, readCurrent } from './current.ts';
-import { readPipelines } from './document.ts';
+import { readAllPipelines } from './document.ts';
 import { applyStep } from './execute.ts';
-import { planSteps, type Step } from './plan.ts';
+import { type PlanOptions, planSteps, type Step } from './plan.ts';
+import { plannedStep, readPlan, requireSameSteps, type SavedPlan, savePlan } from './saved-plan.ts';
 
 export interface Applying {
-  file: string;
+  file?: string;
+  plan?: string;
+  savePlan?: string;
   json: boolean;
   yes: boolean;
   dryRun: boolean;
@@ -25,22 +28,68 @@ interface StepResult {
 
 /** Shows the differences between file and account, asks, and applies them. */
 export async function apply(cli: Cli, flags: Applying): Promise<void> {
-  const wanted = readPipelines(await readText(flags.file), flags.file);
+  try {
+    await planAndApply(cli, flags);
+  } catch (error) {
+    // In a dry run, 2 means changes and every error is 1.
+    throw flags.dryRun && error instanceof UsageError ? new CommandError('failed', error.message) : error;
+  }
+}
+
+async function planAndApply(cli: Cli, flags: Applying): Promise<void> {
+  const { files, options, saved } = await readInput(cli, flags);
+  const wanted = readAllPipelines(files);
   const api = await cli.api();
   const current = await readCurrent(api);
-  const { steps, unchanged } = await planSteps(api, { wanted, current, options: flags });
+  const { steps, unchanged } = await planSteps(api, { wanted, current, options });
+  if (saved) requireSameSteps(saved, steps);
   const results = steps.map((step): StepResult => ({ step, status: 'planned', error: null }));
   const print = flags.json ? () => {} : cli.print;
-  printPlan(cli, { steps, unchanged, file: flags.file, print });
+  const file = flags.file ?? files.map(({ path }) => path).join(', ');
+  printPlan(cli, { steps, unchanged, file, print });
   try {
+    if (flags.savePlan !== undefined) {
+      savePlan(flags.savePlan, {
+        version: 1,
+        service: cli.login().url,
+        created_at: new Date().toISOString(),
+        files,
+        ...options,
+        steps: steps.map(plannedStep),
+      });
+      print(`Saved ${flags.savePlan}. Apply it with \`apply --plan ${flags.savePlan}\``);
+    }
     if (steps.length === 0) return;
-    if (flags.dryRun) throw new CommandError('failed', 'No changes applied (--dry-run)');
-    if (flags.json && !flags.yes) throw new UsageError('--json does not prompt: add --yes or --dry-run');
-    await requireConfirmation(cli, { yes: flags.yes, message: 'Apply these changes?' });
+    if (flags.dryRun) throw new CommandError('changes', 'No changes applied (--dry-run)');
+    if (!saved) await requireAgreement(cli, flags);
     await applyAll(cli, { results, print, execute: (step) => applyStep(api, step, current) });
   } finally {
-    if (flags.json) cli.document = documentOf(results, { current, unchanged, flags });
+    if (flags.json) cli.document = documentOf(results, { current, unchanged, file, flags });
   }
+}
+
+interface Input {
+  files: TextFile[];
+  options: PlanOptions;
+  saved: SavedPlan | null;
+}
+
+/** The files, or those of a saved plan together with its options. */
+async function readInput(cli: Cli, flags: Applying): Promise<Input> {
+  const { prune, rotateSecrets } = flags;
+  if ((flags.plan === undefined) === (flags.file === undefined)) throw new UsageError('Use either --file or --plan');
+  if (flags.savePlan !== undefined && !flags.dryRun) throw new UsageError('--save-plan needs --dry-run');
+  if (flags.plan === undefined)
+    return { files: await readTexts(flags.file!), options: { prune, rotateSecrets }, saved: null };
+  if (prune || rotateSecrets) throw new UsageError('A saved plan has its own options: use --plan without others');
+  const saved = await readPlan(flags.plan, cli.login().url);
+  const options = { prune: saved.prune, rotateSecrets: saved.rotateSecrets };
+  return { files: saved.files, options, saved };
+}
+
+async function requireAgreement(cli: Cli, { json, yes }: Applying): Promise<void> {
+  if (json && !yes) throw new UsageError('--json does not prompt: add --yes or --dry-run');
+  await requireConfirmation(cli, { yes, message: 'Apply these changes?' });
 }
 
 interface PlanSummary {
@@ -88,9 +137,9 @@ async function applyAll(
 /** The document of --json. Steps omit the body of a new item because it contains secrets. */
 const documentOf = (
   results: StepResult[],
-  { current, unchanged, flags }: { current: Current; unchanged: number; flags: Applying },
+  { current, unchanged, file, flags }: { current: Current; unchanged: number; file: string; flags: Applying },
 ) => ({
-  file: flags.file,
+  file,
   dry_run: flags.dryRun,
   unchanged,
   steps: results.map(({ step, status, error }) => {

@@ -1,5 +1,6 @@
 import { type Document, isMap, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { UsageError } from '../exit.ts';
+import type { TextFile } from '../read-document.ts';
 import { variable } from '../settings.ts';
 
 export const KINDS = ['sources', 'destinations', 'connections', 'triggers'] as const;
@@ -67,6 +68,19 @@ interface Read {
   document: Document.Parsed;
   at(path: Path): string;
   problems: string[];
+}
+
+/** Reads the items of several files. @throws UsageError for a name in two files, and as `readPipelines`. */
+export function readAllPipelines(files: TextFile[]): Wanted[] {
+  const all = files.flatMap(({ path, text }) => readPipelines(text, path));
+  const seen = new Map<string, Wanted>();
+  for (const one of all) {
+    const key = `${one.kind} ${one.name.toLowerCase()}`;
+    const first = seen.get(key);
+    if (first) throw new UsageError(`${one.at()}: duplicate name "${one.name}", also at ${first.at()}`);
+    seen.set(key, one);
+  }
+  return all;
 }
 
 /** Reads every item of the file. @throws UsageError listing every problem with file, line and column. */

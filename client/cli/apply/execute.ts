@@ -2,7 +2,9 @@ import type { ApiClient } from '../../api.ts';
 import { CommandError } from '../exit.ts';
 import { type Current, findNamed } from './current.ts';
 import type { Kind, Wanted } from './document.ts';
-import { connectionRequest, withLocation, type Step, triggerRequest } from './plan.ts';
+import { withLocation } from './location.ts';
+import type { Step } from './plan.ts';
+import { connectionRequest, connectorRequest, triggerRequest } from './requests.ts';
 
 const CATALOG_TIMEOUT_MS = 120_000;
 const POLL_INTERVAL_MS = 300;
@@ -38,15 +40,10 @@ async function create(api: ApiClient, wanted: Wanted, current: Current): Promise
   }
 }
 
-async function createConnector(api: ApiClient, { kind, name, body: { connector, ...body } }: Wanted) {
-  const connector_type = kind === 'sources' ? 'source' : 'destination';
-  const created = await api.account_connectors.create.mutate({
-    ...body,
-    name,
-    connector_type,
-    connector_name: connector,
-  } as Unchecked);
+async function createConnector(api: ApiClient, wanted: Wanted) {
+  const created = await api.account_connectors.create.mutate(connectorRequest(wanted) as Unchecked);
   if (created.status !== 'broken') return created;
+  const { connector_type, name } = created;
   // The service keeps a broken connector, and the next `apply` would find nothing to change: delete it.
   await api.account_connectors.delete.mutate({ account_connector_id: created.id });
   throw new CommandError(

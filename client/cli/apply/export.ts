@@ -2,16 +2,21 @@ import { stringify } from 'yaml';
 import type { Cli } from '../context.ts';
 import { type Current, readCurrent } from './current.ts';
 import { hasMask } from '../mask.ts';
+import { DEFAULTS, withoutDefaults } from './defaults.ts';
 import { type Body, KEYS } from './document.ts';
 
 /** Writes a file in which `apply`, given the secrets, finds nothing to change. */
 export async function exportPipelines(cli: Cli, flags: { output?: string }): Promise<void> {
   const api = await cli.api();
-  const current = await readCurrent(api);
+  const [current, connectors] = await Promise.all([readCurrent(api), api.connectors.list.query()]);
+  const defaultsOf = ({ connector_type, connector_name }: Current['sources'][number]): Body => {
+    const known = connectors.find((one) => one.connector_type === connector_type && one.name === connector_name);
+    return Object.fromEntries((known?.parameters ?? []).map((one) => [one.name, one.default]));
+  };
   const document = {
     version: 1,
-    sources: named(current.sources, connectorBody),
-    destinations: named(current.destinations, connectorBody),
+    sources: named(current.sources, (source) => connectorBody(source, defaultsOf(source))),
+    destinations: named(current.destinations, (destination) => connectorBody(destination, defaultsOf(destination))),
     connections: named(current.connections, connectionBody),
     triggers: named(current.triggers, (trigger) => triggerBody(trigger, current)),
   };
@@ -33,8 +38,8 @@ const withoutEmpty = (body: Body): Body =>
     ),
   );
 
-function connectorBody(one: Current['sources'][number]): Body {
-  const parameters = Object.entries(one.parameters).map(([name, value]) => [
+function connectorBody(one: Current['sources'][number], defaults: Body): Body {
+  const parameters = Object.entries(withoutDefaults(one.parameters, defaults)).map(([name, value]) => [
     name,
     withVariables(value, `${one.name}_${name}`),
   ]);
@@ -57,7 +62,7 @@ function connectorBody(one: Current['sources'][number]): Body {
 function connectionBody(connection: Current['connections'][number]): Body {
   const { description: _text, next_runs: _next, ...schedule } = connection.schedule;
   const settings = KEYS.connections.optional.map((key) => [key, plain(connection[key as keyof typeof connection])]);
-  return withoutEmpty({
+  const body = {
     source: connection.source.name,
     destination: connection.destination.name,
     ...Object.fromEntries(settings),
@@ -65,7 +70,8 @@ function connectionBody(connection: Current['connections'][number]): Body {
     status: connection.status === 'active' || connection.status === 'paused' ? connection.status : undefined,
     schedule: withoutEmpty(schedule),
     streams: connection.streams.filter(({ selected }) => selected).map(streamBody),
-  });
+  };
+  return withoutEmpty(withoutDefaults(body, DEFAULTS.connections));
 }
 
 function streamBody(stream: Current['connections'][number]['streams'][number]): Body {
@@ -77,7 +83,7 @@ function streamBody(stream: Current['connections'][number]['streams'][number]): 
     row_count_last_run: _rows,
     ...rest
   } = stream;
-  return withoutEmpty(plain(rest) as Body);
+  return withoutEmpty(withoutDefaults(plain(rest) as Body, DEFAULTS.streams));
 }
 
 function triggerBody(trigger: Current['triggers'][number], current: Current): Body {
@@ -91,7 +97,7 @@ function triggerBody(trigger: Current['triggers'][number], current: Current): Bo
       connection: nameOf(connection_id),
     }),
   );
-  return withoutEmpty({ ...Object.fromEntries(settings), actions });
+  return withoutEmpty(withoutDefaults({ ...Object.fromEntries(settings), actions }, DEFAULTS.triggers));
 }
 
 /** Replaces each text with a masked secret by a variable, which `apply` reads from the environment. */

@@ -1,9 +1,12 @@
-import { type ApiClient, isApiError } from '../../api.ts';
+import type { ApiClient } from '../../api.ts';
 import { UsageError } from '../exit.ts';
 import { type Current, findNamed } from './current.ts';
 import { hasMask, MASK } from '../mask.ts';
 import { type Change, differences, identityOf, SECRET_KEYS } from './difference.ts';
 import { type Body, KINDS, type Kind, type Path, type Wanted } from './document.ts';
+import { withLocation } from './location.ts';
+import { connectionRequest, triggerRequest } from './requests.ts';
+import { validate } from './validate.ts';
 
 export type Step =
   | { action: 'create'; wanted: Wanted }
@@ -25,11 +28,13 @@ export async function planSteps(
     checkReferences(one, { wanted, current });
     const actual = findNamed(current, one.kind, one.name);
     if (!actual) {
+      await validate(api, one, current);
       steps.push({ action: 'create', wanted: one });
       continue;
     }
     const changes = await changesOf(api, one, { actual, current, rotate: options.rotateSecrets });
     if (changes.length === 0) continue;
+    await validate(api, one, current);
     const revision = 'revision' in actual ? actual.revision : undefined;
     steps.push({ action: 'update', wanted: one, id: actual.id, revision, changes });
   }
@@ -146,17 +151,6 @@ function connectionChanges(one: Wanted, actual: Current['connections'][number]):
   return [...differences(rest, actual), ...differences(streams, compared, 'streams')];
 }
 
-/** The request body of a connection without its references. A schedule is replaced as a whole. */
-export function connectionRequest(body: Body): Body & { streams?: Body[] } {
-  const { source: _source, destination: _destination, schedule, streams, ...rest } = body;
-  const defaults = { interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null };
-  return {
-    ...rest,
-    ...(schedule !== undefined && { schedule: { ...defaults, ...(schedule as Body) } }),
-    ...(Array.isArray(streams) && { streams: streams.map((stream) => ({ selected: true, ...(stream as Body) })) }),
-  };
-}
-
 function triggerChanges(
   one: Wanted,
   { actual, current, rotate }: { actual: Current[Kind][number]; current: Current; rotate: boolean },
@@ -171,21 +165,6 @@ function triggerChanges(
   ];
 }
 
-/** The request body of a trigger, with ids for names. Items that do not exist yet have no id. */
-export function triggerRequest(body: Body, current: Current): Body {
-  if (!Array.isArray(body.actions)) return { ...body, actions: [] };
-  const actions = (body.actions as Body[]).map(({ connection, account_connector, ...action }) => ({
-    ...action,
-    ...(connection !== undefined && { connection_id: findNamed(current, 'connections', connection)?.id }),
-    ...(account_connector !== undefined && {
-      account_connector_id:
-        (findNamed(current, 'destinations', account_connector) ?? findNamed(current, 'sources', account_connector))
-          ?.id ?? 'new',
-    }),
-  }));
-  return { ...body, actions };
-}
-
 /** Dependents are deleted before what they depend on. */
 function pruned(wanted: Wanted[], current: Current): Step[] {
   const keeps = (kind: Kind, name: string) =>
@@ -195,24 +174,4 @@ function pruned(wanted: Wanted[], current: Current): Step[] {
       .filter(({ name }) => !keeps(kind, name))
       .map(({ id, name }) => ({ action: 'delete' as const, kind, name, id })),
   );
-}
-
-interface Finding {
-  code: string;
-  message: string;
-  field: string | null;
-}
-
-/** Adds the locations in the file to an error of the service. */
-export function withLocation(one: Wanted, error: unknown): unknown {
-  if (!isApiError(error) || error.status === null || error.status === 401 || error.status >= 500) return error;
-  const { field, findings } = error.context;
-  const problems = error.problems.map(({ loc, msg }) => `${one.at(loc.slice(1))}: ${loc.slice(1).join('.')}: ${msg}`);
-  const about = ({ code, message, field: path }: Finding) =>
-    `${one.at(path?.split('.') ?? [])}: ${message} (${code}, request ${error.request_id})`;
-  const whole = { code: error.code, message: error.message, field: typeof field === 'string' ? field : null };
-  const found = Array.isArray(findings) ? (findings as (Finding & { stream_name: string })[]) : [];
-  const several = found.map((finding) => about({ ...finding, message: `${finding.stream_name}: ${finding.message}` }));
-  const lines = problems.length > 0 ? problems : several.length > 0 ? several : [about(whole)];
-  return new UsageError(lines.join('\n'));
 }

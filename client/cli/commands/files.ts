@@ -7,10 +7,14 @@ export const apply = buildCommand<Applying, [], Cli>({
   loader: async () => withCli((await import('../apply/apply.ts')).apply),
   parameters: {
     flags: {
-      file: { kind: 'parsed', parse: String, brief: 'Pipeline file; - reads standard input', placeholder: 'path' },
+      file: textFlag('Pipeline file, or a folder of them; - reads standard input', 'path'),
+      plan: textFlag('Apply a plan saved by --save-plan, if nothing has changed since', 'path'),
+      savePlan: textFlag('With --dry-run, save the plan for a review', 'path'),
       yes,
       json: switchFlag('Print the steps and their results as JSON; never prompts'),
-      dryRun: switchFlag('Show the changes without applying them; exit code 1 if there are any'),
+      dryRun: switchFlag(
+        'Show the changes without applying them; exit code 0 without changes, 2 with changes, 1 for an error',
+      ),
       prune: switchFlag('Delete everything that the file does not name'),
       rotateSecrets: switchFlag('Send every secret again, including those that cannot be compared'),
     },
@@ -19,7 +23,12 @@ export const apply = buildCommand<Applying, [], Cli>({
   docs: help('Apply a file of sources, destinations, connections and triggers', {
     about:
       'Shows the differences, asks for confirmation, and applies them. Settings that the file omits stay unchanged.\n${NAME} in a value is replaced by the environment variable; write $${ for a literal ${.',
-    examples: ['apply -f pipelines.yaml --dry-run', 'apply -f pipelines.yaml --yes'],
+    examples: [
+      'apply -f pipelines.yaml --dry-run',
+      'apply -f pipelines.yaml --yes',
+      'apply -f pipelines/ --dry-run --save-plan plan.json',
+      'apply --plan plan.json',
+    ],
   }),
 });
 

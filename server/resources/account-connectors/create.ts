@@ -7,7 +7,7 @@ import { checkUsageRange, type UsageInput } from '../../api/usage-range.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters } from './parameters.ts';
 import { getAccountConnector } from './query.ts';
-import type { AccountConnectorSchema, CreateAccountConnectorRequest } from './schema.ts';
+import type { AccountConnectorSchema, CheckedAccountConnector, CreateAccountConnectorRequest } from './schema.ts';
 import { namedConnector, refuseUnsupported } from './settings.ts';
 import { checkOwnSshKey } from './ssh-key.ts';
 import { testRow } from '../../connector-runtime/test-outcome.ts';
@@ -38,6 +38,19 @@ export async function createAccountConnector(
     }
   });
   return getAccountConnector(ctx, { account_connector_id: row.id });
+}
+
+/**
+ * Refuses what a create would refuse, except for a failed test and a name in use. Stores nothing and asks no other
+ * system.
+ */
+export async function checkAccountConnector(
+  ctx: Ctx,
+  input: CreateAccountConnectorRequest,
+): Promise<CheckedAccountConnector> {
+  requirePermission(ctx, `${input.connector_type}s.create`);
+  const { status } = await draftOf(ctx, input);
+  return { lacks_credentials: status === 'pending_auth' };
 }
 
 async function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): Promise<AccountConnectorRow> {

@@ -6,7 +6,7 @@ import { ConnectorType } from '../../api/wire-types.ts';
 import { updateAccountConnectorCatalog } from './catalog.ts';
 import { AccountConnectorCatalogItemSchema, UpdateAccountConnectorCatalogRequest } from './catalog-schema.ts';
 import { ComparedParameters, differingParameters } from './compare.ts';
-import { createAccountConnector } from './create.ts';
+import { checkAccountConnector, createAccountConnector } from './create.ts';
 import { deleteAccountConnector } from './delete.ts';
 import { Discovery, orderCatalog, readDiscovery, readTask, TaskSchema } from './discovery.ts';
 import { ExportLink, exportLink, ExportSourceMetadataRequest, orderExport } from './export-metadata.ts';
@@ -14,7 +14,12 @@ import { login } from './login.ts';
 import { dynamicPossibleValues } from './possible-values.ts';
 import { AccountConnectorQuery, getAccountConnector, listAccountConnectors } from './query.ts';
 import { readCatalog } from './read-catalog.ts';
-import { AccountConnectorSchema, CreateAccountConnectorRequest, UpdateAccountConnectorRequest } from './schema.ts';
+import {
+  AccountConnectorSchema,
+  CheckedAccountConnector,
+  CreateAccountConnectorRequest,
+  UpdateAccountConnectorRequest,
+} from './schema.ts';
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { listSecretUses, SecretUsesQuery, SecretUseSchema } from './secrets/uses.ts';
 import { updateAccountConnector } from './update.ts';
@@ -65,6 +70,19 @@ export const accountConnectorsRouter = router({
     )
     .output(AccountConnectorSchema)
     .mutation(({ ctx, input }) => createAccountConnector(ctx, input)),
+  check: act(create)
+    .concat(
+      rest('POST', '/account_connector_checks', {
+        operation_id: 'check_account_connector',
+        summary: 'Check the settings of a source or destination before it is created',
+        description: 'Refuses them as a create would. Tests no connection and stores nothing.',
+        addition: true,
+        body: CreateAccountConnectorRequest,
+        errors: [400],
+      }),
+    )
+    .output(CheckedAccountConnector)
+    .mutation(({ ctx, input }) => checkAccountConnector(ctx, input)),
   get: read
     .concat(
       rest('GET', '/account_connectors/{connector_type}/{account_connector_id}', {

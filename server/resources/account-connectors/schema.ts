@@ -168,6 +168,11 @@ export const CreateAccountConnectorRequest = z
   });
 export type CreateAccountConnectorRequest = z.infer<typeof CreateAccountConnectorRequest>;
 
+export const CheckedAccountConnector = z
+  .object({ lacks_credentials: z.boolean().meta({ description: 'Whether it would wait for its authorization.' }) })
+  .meta({ id: 'CheckedAccountConnector' });
+export type CheckedAccountConnector = z.infer<typeof CheckedAccountConnector>;
+
 const updates = {
   ...z.object(settings).partial().shape,
   ssh_tunnel: SshTunnelUpdate.nullable().optional(),

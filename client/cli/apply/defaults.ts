@@ -1,0 +1,47 @@
+import type { Body, Kind } from './document.ts';
+
+/** What the service fills in for a new item. An export leaves it out. */
+export const DEFAULTS: Record<Extract<Kind, 'connections' | 'triggers'> | 'streams', Body> = {
+  connections: {
+    backfill_days: 0,
+    schema_change_policy: 'propagate_columns',
+    consistency: 'run',
+    inexact_values: 'refuse',
+    rejected_rows_policy: 'fail',
+    max_rejected_rows: 1000,
+    max_parallel_streams: 4,
+    notify_on_failure: true,
+    status: 'active',
+  },
+  streams: { shared_destination_table: false },
+  triggers: {
+    enabled: true,
+    severity: 'warning',
+    threshold: 1,
+    within_seconds: 0,
+    posture: 'reactive',
+    cooldown_seconds: 0,
+    case: {
+      open: true,
+      resolve_rule: null,
+      auto_resolve: true,
+      reopen_window_seconds: 86_400,
+      notify_on_resolve: false,
+      notify_every: null,
+    },
+  },
+};
+
+/** The settings that differ from their defaults; of an object, its keys that do. */
+export function withoutDefaults(body: Body, defaults: Body): Body {
+  const entries = Object.entries(body).flatMap(([key, value]): [string, unknown][] => {
+    const standard = defaults[key];
+    if (!isObject(value) || !isObject(standard)) return Bun.deepEquals(value, standard) ? [] : [[key, value]];
+    const inner = withoutDefaults(value, standard);
+    return Object.keys(inner).length > 0 ? [[key, inner]] : [];
+  });
+  return Object.fromEntries(entries);
+}
+
+const isObject = (value: unknown): value is Body =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

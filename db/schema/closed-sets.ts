@@ -28,6 +28,7 @@ export const SECRET_PURPOSES = [
   'test',
   'discovery',
   'possible_values',
+  'preview',
   'chat_channels',
   'chat_message',
   'metadata_export',

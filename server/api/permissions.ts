@@ -19,6 +19,7 @@ export const PERMISSIONS = [
   'billing.read',
   'audit.read',
   'metadata.export',
+  'data.preview',
   'cross_account.read',
 ] as const;
 export type Permission = (typeof PERMISSIONS)[number];
@@ -29,7 +30,15 @@ const startsWith = (...prefixes: string[]) =>
 /** The roles that every account has. None includes `cross_account.read`, which is for the operator's staff. */
 export const SYSTEM_ROLES: Record<'Administrator' | 'Creator' | 'Billing' | 'Viewer', readonly Permission[]> = {
   Administrator: PERMISSIONS.filter((permission) => permission !== 'cross_account.read'),
-  Creator: startsWith('connections.', 'sources.', 'destinations.', 'triggers.', 'cases.update', 'metadata.export'),
+  Creator: startsWith(
+    'connections.',
+    'sources.',
+    'destinations.',
+    'triggers.',
+    'cases.update',
+    'metadata.export',
+    'data.preview',
+  ),
   Billing: ['billing.read'],
   Viewer: [],
 };

@@ -4,6 +4,7 @@ import { ConnectorError, TimeoutError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
 import type { BuiltConnector } from './build-connector.ts';
 import { callConnector } from './call-connector.ts';
+import type { Sample, SampleRequest } from './connector-job.ts';
 import { redactorOf } from './connector-secrets.ts';
 import type { SecretUse } from './secret-uses.ts';
 import { openConnector } from './open-connector.ts';
@@ -58,6 +59,21 @@ export async function possibleValues(
     const options = { ...INTERACTIVE, use: { purpose: 'possible_values' as const, actor } };
     const items = await callConnector(deps, row, { operation: 'possible_values', parameter }, options);
     return items[0]?.values ?? {};
+  } catch (error) {
+    throw presentable(deps, row, error);
+  }
+}
+
+/** The first rows of a stream. @throws ConnectorError */
+export async function sampleRows(
+  deps: Deps,
+  row: AccountConnectorRow,
+  { actor, ...request }: SampleRequest & { actor: SecretUse['actor'] },
+): Promise<Sample> {
+  try {
+    const options = { ...INTERACTIVE, use: { purpose: 'preview' as const, actor } };
+    const items = await callConnector(deps, row, { operation: 'sample', ...request }, options);
+    return items[0]?.sample ?? { rows: [], skipped: 0, estimated_rows: null };
   } catch (error) {
     throw presentable(deps, row, error);
   }

@@ -1,11 +1,26 @@
 import type { ChatChannel } from '../connectors/contract/chat.ts';
-import type { CheckResult, StreamSchema } from '../connectors/contract/connector.ts';
+import type { Cell, CheckResult, ReadRequest, StreamSchema } from '../connectors/contract/connector.ts';
 import type { ParsedParameters } from '../connectors/contract/parameters.ts';
 import type { ConnectorSettings } from './build-connector.ts';
+
+/** A read of the first rows of a stream. */
+export interface SampleRequest {
+  request: ReadRequest;
+  limit: number;
+}
+
+export interface Sample {
+  rows: Cell[][];
+  /** Rows before the last one that were left out because of their size. */
+  skipped: number;
+  /** Of the whole read; null: unknown. */
+  estimated_rows: number | null;
+}
 
 /** A call of a connector in a process of its own. */
 export type ConnectorCall =
   | { operation: 'check' | 'discover' | 'channels' }
+  | ({ operation: 'sample' } & SampleRequest)
   | { operation: 'possible_values'; parameter: string };
 
 export type CallJob = ConnectorCall & {
@@ -27,6 +42,7 @@ export interface ConnectorItem {
   stream?: StreamSchema;
   values?: Record<string, string>;
   channels?: ChatChannel[];
+  sample?: Sample;
   parsed?: ParsedParameters;
 }
 

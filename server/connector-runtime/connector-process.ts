@@ -1,10 +1,26 @@
-import type { PendingRequest, Recorder, StoredSecret, StreamSchema } from '../connectors/contract/connector.ts';
+import type {
+  AnySource,
+  Cell,
+  ConnectorContext,
+  PendingRequest,
+  Recorder,
+  StoredSecret,
+  StreamSchema,
+} from '../connectors/contract/connector.ts';
 import { ConfigurationError } from '../connectors/contract/errors.ts';
 import { parseParameters } from '../connectors/contract/parameters.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { type ParentCalls, serveJobs } from '../platform/limited-process/child.ts';
 import { type BuiltConnector, buildConnector } from './build-connector.ts';
-import type { CallJob, ConnectorItem, ConnectorJob, LockedSecret, ParseJob } from './connector-job.ts';
+import type {
+  CallJob,
+  ConnectorItem,
+  ConnectorJob,
+  LockedSecret,
+  ParseJob,
+  Sample,
+  SampleRequest,
+} from './connector-job.ts';
 
 const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 
@@ -63,6 +79,9 @@ async function* resultOf({ connector, ctx }: BuiltConnector, job: CallJob): Asyn
     case 'channels':
       if (connector.type === 'destination' && connector.channels) yield { channels: await connector.channels(ctx) };
       return;
+    case 'sample':
+      if (connector.type === 'source') yield { sample: await readSample(connector, ctx, job) };
+      return;
     case 'discover': {
       // One by one: the service reads a large catalog without a pause.
       const streams: StreamSchema[] = connector.type === 'source' ? await connector.discover(ctx) : [];
@@ -70,6 +89,33 @@ async function* resultOf({ connector, ctx }: BuiltConnector, job: CallJob): Asyn
     }
   }
 }
+
+/** Larger rows are left out: half a value would look like a whole one. */
+const MAX_ROW_LENGTH = 1_000_000;
+const MAX_LENGTH = 4_000_000;
+
+/** The first rows of a read, which ends there. Stores nothing. */
+async function readSample(
+  source: AnySource,
+  ctx: ConnectorContext<unknown>,
+  { request, limit }: SampleRequest,
+): Promise<Sample> {
+  const estimated_rows = (await source.estimate?.(ctx, request)) ?? null;
+  const sample: Sample = { rows: [], skipped: 0, estimated_rows };
+  let length = 0;
+  for await (const batch of source.read(ctx, request)) {
+    for (const row of batch.rows) {
+      const own = lengthOf(row);
+      if (own > MAX_ROW_LENGTH) sample.skipped += 1;
+      else sample.rows.push(row);
+      length += Math.min(own, MAX_ROW_LENGTH);
+      if (sample.rows.length >= limit || length > MAX_LENGTH) return sample;
+    }
+  }
+  return sample;
+}
+
+const lengthOf = (row: readonly Cell[]) => row.reduce((sum, cell) => sum + (cell?.length ?? 0), 0);
 
 /** Reports logins to an SSH server, and nothing else: network logs belong to runs. */
 const tunnelRecorder = (parent: ParentCalls): Recorder => ({

@@ -331,3 +331,60 @@ describe('GET /exports/{task_id}', () => {
     expect(task?.result).not.toHaveProperty('object_key');
   });
 });
+
+describe('POST /stream_previews', () => {
+  const preview = (stream: object, more: object = {}, caller = call) =>
+    caller('POST', '/stream_previews', {
+      source_id: source.id,
+      destination_id: destination.id,
+      destination_schema: 'lake',
+      table_prefix: 'p_',
+      stream: { name: 'users', ...stream },
+      ...more,
+    });
+
+  test('200: rows in the source and in the destination, masked as a run masks them, and the table; nothing is stored', async () => {
+    const before = await sql`select count(*)::int as n from information_schema.tables`;
+    const { status, body } = await preview({
+      fields: [{ path: ['id'], destination_name: 'user_id', destination_type: 'string' }],
+      primary_key: [['id']],
+    });
+    expect(status).toBe(200);
+    expect(body.columns).toMatchObject([
+      { field: 'id', source_type: 'integer', name: 'user_id', type: 'string', masked: false },
+      // By the overrides of the catalog, which also leave out the field `secret`.
+      { field: 'email', name: 'email', masked: true },
+    ]);
+    expect(body.rows).toEqual([
+      { source: ['1', null], destination: ['1', '***'] },
+      { source: ['2', null], destination: ['2', null] },
+    ]);
+    expect(body).toMatchObject({ table: 'p_users', rows_skipped: 0, estimated_rows: expect.any(Number) });
+    expect(body.definition).toContain(
+      'create table "lake"."p_users" (\n  "user_id" text not null,\n  "email" text null',
+    );
+    expect(await sql`select count(*)::int as n from information_schema.tables`).toEqual(before);
+  });
+
+  test('200: filters of the stream apply, and at most `limit` rows are read', async () => {
+    const filtered = await preview({ filters: [{ field: 'id', operator: 'gt', value: 1 }] });
+    expect(filtered.body.rows).toMatchObject([{ source: ['2', null] }]);
+    const undecided = await preview({}, { limit: 1, destination_id: null });
+    expect([undecided.body.rows.length, undecided.body.definition]).toEqual([1, null]);
+  });
+
+  test('403 without data.preview; 400 for an unknown stream, wrong settings and a source that refuses', async () => {
+    const creator = api.as(await api.keyWith(['connections.create', 'connections.update']));
+    expect(await preview({}, {}, creator)).toMatchObject({
+      status: 403,
+      body: { required_permission: 'data.preview' },
+    });
+    expect(await preview({ name: 'nothing' })).toMatchObject({ status: 400, body: { code: 'unknown_stream' } });
+    const unequal = await preview({ filters: [{ field: 'id', operator: 'gt', value: 'abc' }] });
+    expect(unequal).toMatchObject({ status: 400, body: { stream_name: 'users' } });
+    await sql`alter table orders rename to moved`;
+    const gone = await preview({ name: 'orders' });
+    await sql`alter table moved rename to orders`;
+    expect(gone).toMatchObject({ status: 400, body: { code: 'upstream_error', upstream_code: 'table_missing' } });
+  });
+});

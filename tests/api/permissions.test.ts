@@ -44,6 +44,8 @@ const NEEDED: Record<string, Needed> = {
   'GET /account_connectors': [],
   'GET /account_connectors/{connector_type}/{account_connector_id}': [],
   'POST /account_connectors/{account_connector_id}/source_tasks/export_metadata': ['metadata.export'],
+  'POST /stream_previews': ['data.preview'],
+  'POST /automation/notifications': ['triggers.update'],
   'GET /account_connectors/{account_connector_id}/dynamic_possible_values/{parameter_name}': [],
   'GET /users': [],
   'POST /users': ['users.manage'],

@@ -41,6 +41,9 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
     open: async (page) => {
       await page.getByRole('button', { name: /^orders/ }).click();
       await page.getByText('Add filter').waitFor();
+      await page.getByRole('button', { name: 'Preview data' }).click();
+      await page.getByText(/^First 10 rows/).waitFor();
+      await page.getByText(/^create table "schema_4"/).waitFor();
     },
   },
   'schema-changes': { path: `${connection}?tab=changes`, shows: 'No changes to review' },

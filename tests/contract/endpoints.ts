@@ -94,6 +94,7 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /account_connector_checks', 'check_account_connector'],
   ['POST /connection_checks', 'check_connection'],
   ['POST /schedules/preview', 'preview_schedule'],
+  ['POST /stream_previews', 'preview_stream'],
   ['GET /connections/{connection_id}/schema_changes', 'list_schema_changes'],
   ['POST /connections/{connection_id}/schema_changes/review', 'review_schema_changes'],
   ['GET /connections/{connection_id}/runs/{connection_run_id}', 'get_connection_run'],

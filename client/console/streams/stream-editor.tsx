@@ -4,6 +4,7 @@ import { labelOf } from '../components/status.tsx';
 import { FieldsEditor } from './fields-editor.tsx';
 import { FiltersEditor } from './filters-editor.tsx';
 import { MappingEditor } from './mapping-editor.tsx';
+import { type PreviewRequest, StreamPreview } from './stream-preview.tsx';
 
 export type CatalogItem = RouterOutputs['account_connectors']['catalog'][number];
 /** The settings of a stream in a request, without its name. */
@@ -17,51 +18,73 @@ export type Stream = Omit<Known, keyof StreamEdit> & {
 };
 export type DestinationSyncMode = Stream['destination_sync_mode'];
 
-interface StreamEditorProps {
+export interface StreamEditorProps {
   stream: Stream;
   /** The stream in the source's catalog; undefined once it is gone from the source. */
   item: CatalogItem | undefined;
   destination_modes: readonly DestinationSyncMode[];
   isReverse: boolean;
   disabled: boolean;
+  /** What a preview of the stream needs beside its settings; null until source and destination are known. */
+  preview: Omit<PreviewRequest, 'stream'> | null;
   onChange: (edit: StreamEdit) => void;
 }
 
 /** How one stream is loaded: modes, keys, fields, filters and, for reverse ETL, the field mapping. */
 export function StreamEditor(props: StreamEditorProps) {
-  const { stream, item, isReverse, disabled, onChange } = props;
+  const { stream, item, isReverse, disabled, preview, onChange } = props;
   return (
-    <fieldset className="bare-fieldset stack" disabled={disabled}>
-      <legend className="hidden">{stream.name}</legend>
-      {!item && <p className="stream-error">This stream no longer exists in the source.</p>}
-      <Modes {...props} />
-      {stream.dataset_sql !== null && (
-        <Textarea
-          label="Query"
-          classNames={{ input: 'mono' }}
-          autosize
-          minRows={3}
-          value={stream.dataset_sql}
-          onChange={(event) => onChange({ dataset_sql: event.currentTarget.value })}
-        />
-      )}
-      {isReverse ? (
-        <MappingEditor
-          mapping={stream.mapping ?? []}
+    <>
+      <fieldset className="bare-fieldset stack" disabled={disabled}>
+        <legend className="hidden">{stream.name}</legend>
+        {!item && <p className="stream-error">This stream no longer exists in the source.</p>}
+        <Modes {...props} />
+        {stream.dataset_sql !== null && (
+          <Textarea
+            label="Query"
+            classNames={{ input: 'mono' }}
+            autosize
+            minRows={3}
+            value={stream.dataset_sql}
+            onChange={(event) => onChange({ dataset_sql: event.currentTarget.value })}
+          />
+        )}
+        {isReverse ? (
+          <MappingEditor
+            mapping={stream.mapping ?? []}
+            fields={item?.fields ?? []}
+            onChange={(mapping) => onChange({ mapping })}
+          />
+        ) : (
+          item && (
+            <FieldsEditor fields={stream.fields} known={item.fields} onChange={(fields) => onChange({ fields })} />
+          )
+        )}
+        <FiltersEditor
+          filters={stream.filters}
           fields={item?.fields ?? []}
-          onChange={(mapping) => onChange({ mapping })}
+          onChange={(filters) => onChange({ filters })}
         />
-      ) : (
-        item && <FieldsEditor fields={stream.fields} known={item.fields} onChange={(fields) => onChange({ fields })} />
-      )}
-      <FiltersEditor
-        filters={stream.filters}
-        fields={item?.fields ?? []}
-        onChange={(filters) => onChange({ filters })}
-      />
-    </fieldset>
+      </fieldset>
+      {preview && item && <StreamPreview request={{ ...preview, stream: requestOf(stream) }} />}
+    </>
   );
 }
+
+/** The settings that decide what a row looks like. */
+const requestOf = ({ name, namespace, ...stream }: Stream): PreviewRequest['stream'] => ({
+  name,
+  namespace,
+  sync_mode: stream.sync_mode,
+  destination_sync_mode: stream.destination_sync_mode,
+  cursor_field: stream.cursor_field,
+  primary_key: stream.primary_key,
+  destination_table: stream.destination_table,
+  fields: stream.fields,
+  filters: stream.filters,
+  dataset_sql: stream.dataset_sql,
+  mapping: stream.mapping,
+});
 
 const options = (values: readonly string[]) => values.map((value) => ({ value, label: labelOf(value) }));
 const join = (path: readonly string[]) => path.join('.');

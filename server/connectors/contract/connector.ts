@@ -16,7 +16,7 @@ import type {
   StreamState,
   SyncMode,
 } from './stream.ts';
-import type { NameRules, TableLocation, Writer, WriteTarget } from './writer.ts';
+import type { NameRules, TableLocation, TableOfStream, Writer, WriteTarget } from './writer.ts';
 
 /*
  * The contract of connectors. The other files of this folder define its parts; this one exports them all, so that a
@@ -146,6 +146,8 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   names?: NameRules;
   /** Where these settings, which lack the secrets, keep the tables. Absent: the destination has no tables. */
   locate?(settings: Partial<Config>): TableLocation;
+  /** The statement with which a run creates the table, for settings that lack the secrets. Absent: unknown beforehand. */
+  defineTable?(settings: Partial<Config>, table: TableOfStream): string;
   /** Prepares to write one stream. @throws FencedError if a newer attempt has claimed it */
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
   /** Opens a snapshot of a table for a comparison with the stream that is loaded into it. */

@@ -86,6 +86,9 @@ export interface WriteTarget {
   deliveries?: DeliveryLog;
 }
 
+/** What defines the table of a stream. */
+export type TableOfStream = Pick<WriteTarget, 'schema' | 'table' | 'columns' | 'primary_key' | 'mode'>;
+
 /** Batches that earlier attempts at a stream run have delivered, for destinations that store no state. */
 export interface DeliveryLog {
   /** Rows of the batch that the destination rejected; undefined: the batch has not arrived. */

@@ -9,6 +9,7 @@ import {
 } from '../contract/connector.ts';
 import { safeSegment } from '../kits/files/stores/local-files.ts';
 import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
+import { tableDefinition } from '../kits/sql/tables.ts';
 import { checkTarget, type ExistingTable } from '../kits/sql/target.ts';
 import { Engine, execute, sessionOf } from './connection/engine.ts';
 import { duckDbError, type Place } from './connection/failures.ts';
@@ -38,6 +39,7 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
   config: DuckDbDestinationConfig,
   names: duckdb.names,
   locate: ({ path = '', schema = 'main' }) => ({ store: posix.normalize(path), schema }),
+  defineTable: ({ schema = 'main' }, table) => tableDefinition(duckdb, table, table.schema ?? schema),
   check,
   open,
 });

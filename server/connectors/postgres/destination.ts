@@ -10,6 +10,7 @@ import {
 import { ofStream } from '../contract/replication.ts';
 import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
 import type { StateRow } from '../kits/sql/state-row.ts';
+import { tableDefinition } from '../kits/sql/tables.ts';
 import { checkTarget, type PlacedTarget } from '../kits/sql/target.ts';
 import { USER_SCHEMAS } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
@@ -48,6 +49,7 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
     store: `${host}:${port}/${database}`,
     schema,
   }),
+  defineTable: ({ schema = 'public' }, table) => tableDefinition(postgres, table, table.schema ?? schema),
   check,
   possibleValues: { database: databases, schema: schemas },
   open,

@@ -1,14 +1,14 @@
 import type { AccountConnectorRow } from '../../../db/schema/index.ts';
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
-import { ConnectorError } from '../../connectors/contract/errors.ts';
 import { type ConnectorParameter, describeParameters } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import { possibleValues } from '../../connector-runtime/account-connector-calls.ts';
 import { parseSettings } from '../../connector-runtime/parse-settings.ts';
 import { AnswerCache } from '../../connector-runtime/answer-cache.ts';
 import { openParameters } from '../../connector-runtime/connector-secrets.ts';
-import { type ApiError, badRequest, notFound } from '../../platform/errors.ts';
+import { badRequest, notFound } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
+import { asUpstreamError } from '../../api/upstream-error.ts';
 import { findAccountConnector } from './query.ts';
 import { unknownReference } from './stream-reference.ts';
 
@@ -76,7 +76,7 @@ async function refuseIncomplete(
 async function listValues(ctx: Ctx, row: AccountConnectorRow, parameter: string): Promise<Values> {
   const values = await possibleValues(ctx.deps, row, { parameter, actor: actorOf(ctx.principal) }).catch(
     (error: unknown) => {
-      throw error instanceof ConnectorError ? upstream(error) : error;
+      throw asUpstreamError(error);
     },
   );
   const order = new Intl.Collator('en', { numeric: true });
@@ -84,12 +84,4 @@ async function listValues(ctx: Ctx, row: AccountConnectorRow, parameter: string)
     ([a, one], [b, two]) => order.compare(one, two) || order.compare(a, b),
   );
   return Object.fromEntries(sorted.slice(0, MAX_VALUES));
-}
-
-function upstream(error: ConnectorError): ApiError {
-  const codes: Partial<Record<ConnectorError['type'], string>> = {
-    auth_error: 'upstream_auth_failed',
-    timeout: 'upstream_timeout',
-  };
-  return badRequest(codes[error.type] ?? 'upstream_error', error.message, { upstream_code: error.code });
 }

@@ -8,6 +8,8 @@ import { createConnection } from './create.ts';
 import { ConnectionQuery, listConnections } from './list.ts';
 import { FieldMappingSourceConnectionSchema, listFieldMappingSources } from './field-mapping-sources.ts';
 import { ConnectionSchema, CreateConnectionRequest, UpdateConnectionRequest } from './schema.ts';
+import { previewStream } from './preview/preview-stream.ts';
+import { PreviewStreamRequest, StreamPreview } from './preview/schema.ts';
 import { reviewSchemaChanges } from './review-schema-changes.ts';
 import { previewSchedule, SchedulePreview, SchedulePreviewRequest } from './schedule-preview.ts';
 import { ConnectionSchemaChange, listSchemaChanges, ReviewDecision } from './schema-changes.ts';
@@ -69,6 +71,20 @@ export const connectionsRouter = router({
     )
     .output(z.array(ConnectionFinding))
     .mutation(({ ctx, input }) => checkConnection(ctx, input)),
+  previewStream: act('data.preview')
+    .concat(
+      rest('POST', '/stream_previews', {
+        operation_id: 'preview_stream',
+        summary: 'Preview the first rows of a stream, as a run would write them',
+        description:
+          'Reads the first rows of the source with these settings. Masked values are returned masked only; nothing is stored.',
+        addition: true,
+        body: PreviewStreamRequest,
+        errors: [400],
+      }),
+    )
+    .output(StreamPreview)
+    .mutation(({ ctx, input }) => previewStream(ctx, input)),
   get: read
     .concat(
       rest('GET', '/connections/{connection_id}', {

@@ -101,6 +101,12 @@ function Streams({ connection, catalog, destination_modes }: StreamsProps) {
                   destination_modes={destination_modes}
                   isReverse={connection.kind === 'reverse_etl'}
                   disabled={!mayUpdate}
+                  preview={{
+                    source_id: connection.source_id,
+                    destination_id: connection.destination_id,
+                    destination_schema: connection.destination_schema,
+                    table_prefix: connection.table_prefix,
+                  }}
                   onChange={(edit) =>
                     setEdits((before) => ({ ...before, [stream.id]: { ...before[stream.id], ...edit } }))
                   }

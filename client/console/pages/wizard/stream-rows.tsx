@@ -4,20 +4,26 @@ import { useLayoutEffect, useRef, useState } from 'react';
 import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { labelOf, Status, wordsOf } from '../../components/status.tsx';
-import { type DestinationSyncMode, type StreamEdit, StreamEditor } from '../../streams/stream-editor.tsx';
+import {
+  type DestinationSyncMode,
+  type StreamEdit,
+  StreamEditor,
+  type StreamEditorProps,
+} from '../../streams/stream-editor.tsx';
 import { type WizardStream, writeModes } from './proposal.ts';
 
 interface StreamRowsProps {
   rows: WizardStream[];
   destination_modes: readonly DestinationSyncMode[];
   isReverse: boolean;
+  preview: StreamEditorProps['preview'];
   change: (row: WizardStream, edit: StreamEdit) => void;
 }
 
 const ROW_PX = 57;
 
 /** Streams, virtualised: only visible rows are in the DOM. The open row shows its settings. */
-export function StreamRows({ rows, destination_modes, isReverse, change }: StreamRowsProps) {
+export function StreamRows({ rows, destination_modes, isReverse, preview, change }: StreamRowsProps) {
   const list = useRef<HTMLDivElement>(null);
   const [offset, setOffset] = useState(0);
   const [open, setOpen] = useState<string | null>(null);
@@ -59,6 +65,7 @@ export function StreamRows({ rows, destination_modes, isReverse, change }: Strea
                     destination_modes={writeModes(row.stream.sync_mode, destination_modes)}
                     isReverse={isReverse}
                     disabled={!row.stream.selected}
+                    preview={preview}
                     onChange={(edit) => change(row, edit)}
                   />
                 </div>

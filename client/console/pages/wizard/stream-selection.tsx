@@ -20,7 +20,7 @@ type Shown = 'all' | 'selected' | 'problems';
 
 /** Searches, selects and configures streams, one by one or in bulk. */
 export function StreamSelection({ selection, setEdits, freshness }: StreamSelectionProps) {
-  const { rows, edits, selected, problems } = selection;
+  const { draft, source = null, rows, edits, selected, problems } = selection;
   const [text, setText] = useState('');
   const [shown, setShown] = useState<Shown>('all');
   const [isBulk, setBulk] = useState(false);
@@ -76,6 +76,14 @@ export function StreamSelection({ selection, setEdits, freshness }: StreamSelect
           rows={visible}
           destination_modes={selection.destination_modes}
           isReverse={selection.isReverse}
+          preview={
+            source && {
+              source_id: source.id,
+              destination_id: draft.destination_id,
+              destination_schema: draft.destination_schema || null,
+              table_prefix: draft.table_prefix,
+            }
+          }
           change={(row, edit) => change([row], () => edit)}
         />
       )}

@@ -1,5 +1,6 @@
 import { DELETED_AT } from '../../contract/changes.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
+import type { TableOfStream } from '../../contract/writer.ts';
 import { columnList, type SqlDatabase, type Dialect } from './dialect.ts';
 import { type ExistingTable, keyOf, type PlacedTarget, type Target } from './target.ts';
 import { widenedColumns } from './widening.ts';
@@ -19,11 +20,24 @@ export async function createTable(
   target: Target,
   { name, key }: { name: string; key: readonly string[] },
 ): Promise<void> {
-  const parts = definitions(dialect, target, key);
-  if (target.mode === 'soft_delete') parts.push(deletionColumn(dialect));
-  if (key.length > 0) parts.push(`primary key (${columnList(dialect, key)})`);
   const table = dialect.relation(target.schema, name);
-  await session.query(`create table ${table} (${parts.join(', ')}) ${dialect.tableOptions}`);
+  await session.query(`create table ${table} (${parts(dialect, target, key).join(', ')}) ${dialect.tableOptions}`);
+}
+
+function parts(dialect: Dialect, target: Pick<Target, 'typed' | 'mode'>, key: readonly string[]): string[] {
+  const all = definitions(dialect, target, key);
+  if (target.mode === 'soft_delete') all.push(deletionColumn(dialect));
+  if (key.length > 0) all.push(`primary key (${columnList(dialect, key)})`);
+  return all;
+}
+
+/** The statement that creates the table of a stream, for people to read. */
+export function tableDefinition(dialect: Dialect, target: TableOfStream, schema: string): string {
+  const key = dialect.hasKeys ? keyOf(target) : [];
+  const types = dialect.columnTypes(target.columns, keyOf(target));
+  const typed = target.columns.map(({ name }, index) => ({ name, type: types[index]! }));
+  const lines = parts(dialect, { ...target, typed }, key).map((part) => `  ${part}`);
+  return `create table ${dialect.relation(schema, target.table)} (\n${lines.join(',\n')}\n) ${dialect.tableOptions}`.trim();
 }
 
 /**

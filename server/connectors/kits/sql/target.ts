@@ -29,7 +29,8 @@ export interface Target<Table extends ExistingTable = ExistingTable> extends Pla
 export const isMerge = ({ mode }: Pick<WriteTarget, 'mode'>) => mode !== 'append' && mode !== 'overwrite';
 
 /** The columns that make up the key of the table; `append` has none. */
-export const keyOf = ({ mode, primary_key }: WriteTarget): readonly string[] => (mode === 'append' ? [] : primary_key);
+export const keyOf = ({ mode, primary_key }: Pick<WriteTarget, 'mode' | 'primary_key'>): readonly string[] =>
+  mode === 'append' ? [] : primary_key;
 
 /** @throws ConfigurationError for what the database could never do. */
 export function checkTarget(dialect: Dialect, target: PlacedTarget): void {

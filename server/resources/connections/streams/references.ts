@@ -43,6 +43,24 @@ export async function resolveSides(
   return { source, destination, ...connectorsOf(source, destination) };
 }
 
+export type SidesSoFar = Omit<Sides, 'destination'> & { destination: AccountConnectorRow | null };
+
+/** The source of a connection whose destination is not selected yet. Tables of PostgreSQL stand for it. */
+export async function resolveSource(ctx: Ctx, source_id: string): Promise<SidesSoFar> {
+  const rows = await ctx.db
+    .select()
+    .from(accountConnectors)
+    .where(
+      and(
+        eq(accountConnectors.account_id, ctx.principal.account_id),
+        eq(accountConnectors.id, source_id),
+        isNull(accountConnectors.deleted_at),
+      ),
+    );
+  const source = pick(rows, 'source', source_id);
+  return { source, destination: null, ...connectorsOf(source, { connector_name: 'postgres' }) };
+}
+
 function pick(rows: AccountConnectorRow[], type: 'source' | 'destination', id: string): AccountConnectorRow {
   const row = rows.find((one) => one.id === id && one.connector_type === type);
   if (row) return row;
@@ -51,7 +69,10 @@ function pick(rows: AccountConnectorRow[], type: 'source' | 'destination', id: s
 }
 
 /** @throws ApiError 400 `connector_pair_unsupported` when one no longer exists or the destination accepts no rows. */
-export function connectorsOf(source: AccountConnectorRow, destination: AccountConnectorRow) {
+export function connectorsOf(
+  source: Pick<AccountConnectorRow, 'connector_name'>,
+  destination: Pick<AccountConnectorRow, 'connector_name'>,
+) {
   const source_connector = findConnector('source', source.connector_name);
   const destination_connector = findConnector('destination', destination.connector_name);
   if (!source_connector || !destination_connector?.supported_destination_sync_modes.length) {

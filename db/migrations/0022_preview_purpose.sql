@@ -1,0 +1,2 @@
+ALTER TABLE "secret_uses" DROP CONSTRAINT "secret_uses_purpose_known";--> statement-breakpoint
+ALTER TABLE "secret_uses" ADD CONSTRAINT "secret_uses_purpose_known" CHECK ("secret_uses"."purpose" in ('test', 'discovery', 'possible_values', 'preview', 'chat_channels', 'chat_message', 'metadata_export', 'change_log', 'verification', 'run'));

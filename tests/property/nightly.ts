@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import { stopTestServer } from '../support/postgres.ts';
 import { runEndSteps } from '../support/at-end.ts';
+import { mustFinish } from '../support/must-finish.ts';
 import { anyCase, PAIRS, type Pair } from './cases.ts';
 import { type Outcome, runCase } from './run-case.ts';
 import { openWorld } from './world.ts';
@@ -25,6 +26,9 @@ const { values: given } = parseArgs({
 });
 const pairs = given.pair ? PAIRS.filter(({ from, to }) => `${from}:${to}` === given.pair) : PAIRS;
 if (pairs.length === 0) throw new Error(`No pair ${given.pair}. Choose one of ${PAIRS.map(nameOf).join(', ')}`);
+const cases = given.path ? 1 : Number(given.cases);
+if (!Number.isInteger(cases) || cases < 1) throw new Error(`--cases ${given.cases} is not a number of cases`);
+const finish = mustFinish('check:nightly');
 /** Shrinking a failure ends after this time, with the smallest case so far. */
 const SHRINK_MS = Number(given.shrink) * 1000;
 
@@ -70,7 +74,6 @@ function count({ refused, ...outcome }: Outcome, own: { refused: number }): void
 }
 
 const start = performance.now();
-const cases = given.path ? 1 : Number(given.cases);
 for (let index = 0; index < cases; index++) {
   await tryOne(pairs[index % pairs.length]!, Number(given.seed) + index);
   if ((index + 1) % 100 === 0) console.log(`${index + 1} cases, ${failures.length} failed, ${rate(index + 1)} cases/s`);
@@ -96,4 +99,5 @@ console.log(`${cases} cases, ${failures.length} with a silent difference, ${rate
 await world.close();
 await runEndSteps();
 await stopTestServer();
-process.exit(failures.length === 0 ? 0 : 1);
+const done = [...tally.values()].reduce((sum, own) => sum + own.cases, 0);
+finish(failures.length === 0 && done === cases ? 0 : 1);

@@ -18,3 +18,19 @@ test.skipIf(!world).each(PAIRS)('$from to $to: what arrives is what the source h
   const outcome = await runCase(world!, pair, plan!);
   expect(outcome.runs).toBeGreaterThan(0);
 });
+
+test.each([
+  [
+    'a library that ends the process',
+    ['-e', "import('./tests/support/must-finish.ts').then((m) => (m.mustFinish('x'), process.exit(0)))"],
+  ],
+  ['a number of cases that is none', ['tests/property/nightly.ts', '--cases', 'many']],
+])('the nightly run does not succeed without its totals: %s', async (_, args) => {
+  const child = Bun.spawn([process.execPath, ...args], {
+    cwd: `${import.meta.dir}/../..`,
+    stderr: 'pipe',
+    timeout: 30_000,
+  });
+  const said = await new Response(child.stderr).text();
+  expect([await child.exited, said]).toEqual([1, expect.stringMatching(/before its totals|not a number of cases/)]);
+});

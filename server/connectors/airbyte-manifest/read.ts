@@ -3,11 +3,13 @@ import type { Batch, Cell, ReadRequest } from '../contract/connector.ts';
 import { inBatches } from '../kits/rest/batches.ts';
 import type { OpenSlice } from '../kits/rest/prefetch-pages.ts';
 import { readWithRequests } from '../kits/rest/read-scope.ts';
+import type { ApiRecord } from '../kits/rest/records.ts';
 import {
   type ColumnSource,
   compareText,
   type RowReader,
   rowReader,
+  recordOf,
   rowsInRange,
   warnOfUnknown,
   withoutCursor,
@@ -137,7 +139,7 @@ class StreamRead {
   #tracker({ key }: StreamSlice): CursorTracker {
     if (this.#tracked?.key !== key) {
       const { cursor, boundary } = this.reading.state.of(key);
-      const options = { cursorIndex: this.#width, state: { cursor, boundary }, compare: compareText };
+      const options = { cursorIndex: this.#width, state: { cursor, boundary }, compare: compareText, recordOf };
       this.#tracked = { key, tracker: trackHighest(options) };
     }
     return this.#tracked.tracker;
@@ -150,8 +152,8 @@ class StreamRead {
     if (!cursor) return rows;
     const start = page.slice.floor === null ? null : cursor.textOf(page.slice.floor);
     const end = window?.end ? cursor.limit(window.end) : null;
-    const range = { start, end, compare: compareText };
-    const inRange = rowsInRange(rows, (at) => this.#normal(page.records[at] ?? {}), range);
+    const cursorOf = (record: ApiRecord) => this.#normal(record);
+    const inRange = rowsInRange(rows, page, { start, end, cursorOf, compare: compareText });
     const fresh = this.options.resumes ? this.#tracker(page.slice).next(inRange).rows : inRange;
     return withoutCursor(fresh, this.#width);
   }

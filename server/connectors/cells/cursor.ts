@@ -3,8 +3,9 @@ import type { Cell, StreamState } from '../contract/connector.ts';
 
 /**
  * The position of an incremental read. `boundary` has one hash for each row already read whose cursor equals `cursor`
- * (so equal rows are counted): the next read asks for `>= cursor` and drops those rows. Each hash includes the number of
- * cells, so that a row is recognized even after columns were added behind its own.
+ * (so equal rows are counted): the next read asks for `>= cursor` and drops those rows. Each entry has the number of
+ * cells, so that a row is recognized even after columns were added behind its own, and a hash of the whole record where
+ * there is one, so that it is recognized whatever fields are selected.
  */
 export interface CursorState extends StreamState {
   boundary: string[];
@@ -20,6 +21,9 @@ export interface CursorTracker {
   next(rows: Cell[][]): { rows: Cell[][]; state: CursorState | null };
 }
 
+/** Everything that the source returned for a row, selected or not. Absent: only the cells identify it. */
+type RecordOf = (row: readonly Cell[]) => Readonly<Record<string, unknown>> | undefined;
+
 /**
  * Tracks a read whose rows arrive in ascending order of the cursor, starting at `>= state.cursor`. Rows with the same
  * cursor are neither lost nor duplicated, even if a checkpoint falls between them. Cursors are compared as text, so equal
@@ -32,14 +36,15 @@ export function trackCursor(options: {
   cursorIndex: number;
   keyIndexes: readonly number[];
   state: StreamState | null;
+  recordOf?: RecordOf;
 }): CursorTracker {
-  const { cursorIndex, keyIndexes } = options;
+  const { cursorIndex, keyIndexes, recordOf } = options;
   const earlier = new EarlierRows(options.state, cursorIndex);
   const resumed = options.state?.cursor ?? null;
   let cursor = resumed;
   let boundary = boundaryOf(options.state);
   const cells = (row: Cell[]) => (keyIndexes.length ? keyIndexes.map((index) => row[index] ?? null) : row);
-  const isNew = (row: Cell[]) => row[cursorIndex] !== resumed || !earlier.take(cells(row));
+  const isNew = (row: Cell[]) => row[cursorIndex] !== resumed || !earlier.take(cells(row), recordOf?.(row));
   return {
     next(rows) {
       const fresh = earlier.isEmpty ? rows : rows.filter(isNew);
@@ -49,7 +54,7 @@ export function trackCursor(options: {
       while (start > 0 && (fresh[start - 1]![cursorIndex] ?? last) === last) start--;
       const group = fresh.slice(start).filter((row) => row[cursorIndex] === last);
       if (group.length > 0) {
-        const hashes = group.map((row) => rowHash(cells(row)));
+        const hashes = group.map((row) => rowHash(cells(row), recordOf?.(row)));
         boundary = last === cursor ? [...boundary, ...hashes] : hashes;
         cursor = last;
       }
@@ -69,36 +74,32 @@ export function trackHighest(options: {
   cursorIndex: number;
   state: StreamState | null;
   compare(a: string, b: string): number;
+  recordOf?: RecordOf;
 }): CursorTracker {
-  const { cursorIndex, compare } = options;
+  const { cursorIndex, compare, recordOf } = options;
   let isTooLarge = options.state?.boundary_exceeded === true;
   const before = new EarlierRows(options.state, cursorIndex);
   const resumed = options.state?.cursor ?? null;
   let cursor = resumed;
   let earlier = boundaryOf(options.state);
   // Hashed only when the state is requested: most rows are the highest only until the next one.
-  let top: Cell[][] = [];
-  const wasSeen = (row: Cell[]) => row[cursorIndex] === resumed && before.take(row);
+  let top: { cells: Cell[]; record: ReturnType<RecordOf> }[] = [];
+  const wasSeen = (row: Cell[]) => row[cursorIndex] === resumed && before.take(row, recordOf?.(row));
   const note = (row: Cell[], value: string) => {
     const order = cursor === null ? 1 : compare(value, cursor);
     if (order < 0) return;
     if (order > 0) [cursor, earlier, top, isTooLarge] = [value, [], [], false];
     if (isTooLarge) return;
-    top.push([...row]);
+    top.push({ cells: [...row], record: recordOf?.(row) });
     if (earlier.length + top.length > MAX_BOUNDARY) [earlier, top, isTooLarge] = [[], [], true];
   };
   return {
     next(rows) {
       const fresh = rows.filter((row) => !wasSeen(row));
       for (const row of fresh) if (row[cursorIndex] != null) note(row, row[cursorIndex]);
+      const entries = () => [...earlier, ...top.map(({ cells, record }) => rowHash(cells, record))];
       const state = () =>
-        cursor === null
-          ? null
-          : {
-              cursor,
-              boundary: [...earlier, ...top.map(rowHash)],
-              ...(isTooLarge && { boundary_exceeded: true }),
-            };
+        cursor === null ? null : { cursor, boundary: entries(), ...(isTooLarge && { boundary_exceeded: true }) };
       return {
         rows: fresh,
         get state() {
@@ -125,7 +126,8 @@ export function earlierRows(state: StreamState | null, cursorIndex: number, cell
 
 /** The rows of a state's boundary. Each is expected to appear once more. */
 class EarlierRows {
-  readonly #counts = new Map<string, number>();
+  /** Entries that are left, by each of their names: the hash of the cells, and that of the record. */
+  readonly #left = new Map<string, Set<Entry>>();
   /** Numbers of cells; null for entries of old states, which do not include it. */
   readonly #widths = new Set<number | null>();
 
@@ -133,27 +135,36 @@ class EarlierRows {
     state: StreamState | null,
     private readonly cursorIndex: number,
   ) {
-    for (const entry of boundaryOf(state)) {
-      this.#counts.set(entry, (this.#counts.get(entry) ?? 0) + 1);
-      this.#widths.add(entry.includes('.') ? Number(entry.slice(entry.indexOf('.') + 1)) : null);
+    for (const text of boundaryOf(state)) {
+      const [hash = '', width, record] = text.split('.');
+      const names = [width === undefined ? hash : `${hash}.${width}`, ...(record === undefined ? [] : [`r${record}`])];
+      const entry = { names };
+      for (const name of names) this.#left.set(name, (this.#left.get(name) ?? new Set()).add(entry));
+      this.#widths.add(width === undefined ? null : Number(width));
     }
   }
 
   get isEmpty(): boolean {
-    return this.#counts.size === 0;
+    return this.#left.size === 0;
   }
 
   /** Consumes the entry of a row. @returns false if the row is not among them */
-  take(row: readonly Cell[]): boolean {
-    for (const width of this.#widths) {
-      const entry = width === null ? digest(row) : rowHash(this.#asBefore(row, width));
-      const count = this.#counts.get(entry);
-      if (!count) continue;
-      if (count === 1) this.#counts.delete(entry);
-      else this.#counts.set(entry, count - 1);
-      return true;
+  take(row: readonly Cell[], record?: ReturnType<RecordOf>): boolean {
+    if (record && this.#consume(`r${recordHash(record)}`)) return true;
+    return [...this.#widths].some((width) =>
+      this.#consume(width === null ? digest(row) : rowHash(this.#asBefore(row, width))),
+    );
+  }
+
+  #consume(name: string): boolean {
+    const [entry] = this.#left.get(name) ?? [];
+    if (!entry) return false;
+    for (const one of entry.names) {
+      const entries = this.#left.get(one);
+      entries?.delete(entry);
+      if (entries?.size === 0) this.#left.delete(one);
     }
-    return false;
+    return true;
   }
 
   /** The row as it was: columns added since are at the end, before the cursor if the query appends it. */
@@ -163,7 +174,20 @@ class EarlierRows {
   }
 }
 
-const rowHash = (cells: readonly Cell[]) => `${digest(cells)}.${cells.length}`;
+interface Entry {
+  names: readonly string[];
+}
+
+const rowHash = (cells: readonly Cell[], record?: ReturnType<RecordOf>) =>
+  `${digest(cells)}.${cells.length}${record ? `.${recordHash(record)}` : ''}`;
+
+/** The order of the fields does not count. */
+const recordHash = (record: Readonly<Record<string, unknown>>) =>
+  digest(
+    Object.keys(record)
+      .toSorted()
+      .flatMap((name) => [name, JSON.stringify(record[name]) ?? null]),
+  );
 
 /** 64 bits. Each cell is prefixed with its length, so that different rows never give the same input. */
 function digest(cells: readonly Cell[]): string {

@@ -4,11 +4,12 @@ import { ConfigurationError, DataError } from '../contract/errors.ts';
 import { inBatches } from '../kits/rest/batches.ts';
 import { NO_PROGRESS, type ReadProgress, progressOf } from '../kits/rest/progress.ts';
 import { readWithRequests } from '../kits/rest/read-scope.ts';
-import type { RecordPage } from '../kits/rest/records.ts';
+import type { ApiRecord, RecordPage } from '../kits/rest/records.ts';
 import {
   type ColumnSource,
   type RowReader,
   rowReader,
+  recordOf,
   rowsInRange,
   warnOfUnknown,
   withoutCursor,
@@ -50,7 +51,7 @@ async function* readSlices(reading: Reading): AsyncGenerator<Batch> {
   const first = incremental.start === undefined ? null : renderText(incremental.start, api.scope);
   const width = request.columns.length;
   const track = order === 'ascending' ? trackCursor : trackHighest;
-  const tracker = track({ cursorIndex: width, keyIndexes: [], state, compare: scale.compare });
+  const tracker = track({ cursorIndex: width, keyIndexes: [], state, compare: scale.compare, recordOf });
   let progress = state ?? NO_PROGRESS;
   const shown = (): StreamState => ({
     ...progress,
@@ -117,8 +118,8 @@ interface Slicing {
 function slicedRows({ reader, scale, slice, cursor_field, order }: Slicing): (page: RecordPage) => Cell[][] {
   let latest: string | null = null;
   return (page) => {
-    const cursorOf = (at: number) => {
-      const cell = reader.cell(page.records[at] ?? {}, cursor_field);
+    const cursorOf = (record: ApiRecord) => {
+      const cell = reader.cell(record, cursor_field);
       const normal = cell === null ? null : scale.normal(cell);
       if (normal === null && cell !== null) {
         const shown = cell.slice(0, 100);
@@ -133,6 +134,6 @@ function slicedRows({ reader, scale, slice, cursor_field, order }: Slicing): (pa
       latest = normal ?? latest;
       return normal;
     };
-    return rowsInRange(reader.rows(page), cursorOf, { ...slice, compare: scale.compare });
+    return rowsInRange(reader.rows(page), page, { ...slice, cursorOf, compare: scale.compare });
   };
 }

@@ -131,23 +131,37 @@ export interface CursorRange {
   compare(a: string, b: string): number;
 }
 
+/** The records of rows that have a cursor. */
+const records = new WeakMap<readonly Cell[], ApiRecord>();
+
+/** The whole record of a row of `rowsInRange`. */
+export const recordOf = (row: readonly Cell[]): ApiRecord | undefined => records.get(row);
+
 /**
- * The rows whose cursor is in the range, with the cursor appended as the last cell. Services differ in whether limits
+ * The rows of a page whose cursor is in the range, with the cursor appended as the last cell. Services differ in whether limits
  * are inclusive, and some ignore them.
  */
-export function rowsInRange(rows: Cell[][], cursorOf: (at: number) => string | null, range: CursorRange): Cell[][] {
-  const { start, end, compare } = range;
+export function rowsInRange(
+  rows: Cell[][],
+  page: RecordPage,
+  { cursorOf, start, end, compare }: CursorRange & { cursorOf(record: ApiRecord): string | null },
+): Cell[][] {
   return rows.filter((row, at) => {
-    const cursor = cursorOf(at);
+    const record = page.records[at] ?? {};
+    const cursor = cursorOf(record);
     row.push(cursor);
     if (cursor === null) return true;
+    records.set(row, record);
     return (start === null || compare(cursor, start) >= 0) && (end === null || compare(cursor, end) < 0);
   });
 }
 
 /** Removes the appended cursor. */
 export function withoutCursor(rows: Cell[][], columns: number): Cell[][] {
-  for (const row of rows) row.length = columns;
+  for (const row of rows) {
+    row.length = columns;
+    records.delete(row);
+  }
   return rows;
 }
 

@@ -69,14 +69,37 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
     await one.close();
     running.delete(one);
   }
-  // Together, so that no stream is claimed again while another one of its group seems to be held.
-  await deps.db.transaction(async (tx) => {
-    for (const [at, { claim, progress, warnings }] of attempts.entries()) {
-      const outcome = outcomes[at];
-      if (outcome) await endAttempt(tx, deps.queue, { claim, outcome, progress, warnings });
-    }
-  });
+  await recordEnds(deps, attempts, outcomes);
   for (const [at, attempt] of attempts.entries()) logAttempt(deps, attempt, { outcome: outcomes[at] ?? null, asked });
+}
+
+/** Longer than the lease together: the next delivery of the job takes up a stream whose end was not recorded at all. */
+const END_PAUSES_MS = [200, 500, 1000, 2000, 2000];
+
+/** The end of an attempt that is not recorded leaves the stream held until recovery looks for lost jobs. */
+async function recordEnds(
+  deps: Deps,
+  attempts: readonly Attempt[],
+  outcomes: readonly (Outcome | null)[],
+): Promise<void> {
+  // Together, so that no stream is claimed again while another one of its group seems to be held.
+  const record = () =>
+    deps.db.transaction(async (tx) => {
+      for (const [at, { claim, progress, warnings }] of attempts.entries()) {
+        const outcome = outcomes[at];
+        if (outcome) await endAttempt(tx, deps.queue, { claim, outcome, progress, warnings });
+      }
+    });
+  for (const pause of END_PAUSES_MS) {
+    try {
+      return await record();
+    } catch (error) {
+      const connection_run_id = attempts[0]?.claim.run.id;
+      deps.log.warn({ err: error, connection_run_id }, 'end of an attempt not recorded');
+      await Bun.sleep(pause);
+    }
+  }
+  return record();
 }
 
 /** The ends of streams are reported by their events. An attempt that is followed by another one has no event. */

@@ -3,7 +3,7 @@ import type { ConnectorContext } from '../../server/connectors/contract/connecto
 import { ConfigurationError, DataError, RetryableError } from '../../server/connectors/contract/errors.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { connectorError } from '../../server/connectors/mysql/connection/failures.ts';
-import { withSession } from '../../server/connectors/mysql/connection/session.ts';
+import { MysqlSession, withSession } from '../../server/connectors/mysql/connection/session.ts';
 import type { MysqlSourceConfig } from '../../server/connectors/mysql/connection/settings.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { describeMysql, destinationConfig, mysqlDatabase, sourceConfig, threads } from './mysql-support.ts';
@@ -168,3 +168,30 @@ function greetingWithoutTls(): Buffer {
   ]);
   return Buffer.concat([Buffer.from([body.length, 0, 0, 0]), body]);
 }
+
+describeMysql('a session that waits', () => {
+  test.each([
+    ['a row', 'update held set n = 1', 'update held set n = 2', /\.held$/, 1],
+    ['a table', 'select n from held', 'alter table held add m int', /table/, 0],
+  ] as const)('for %s shows the lock and its holder', async (_, holds, waits, on, holders) => {
+    await side.sql('create table if not exists held (n int); replace into held values (0)');
+    const { ctx } = destinationConfig(side);
+    const [holder, waiter] = [
+      await MysqlSession.open(ctx, { phase: 'run' }),
+      await MysqlSession.open(ctx, { phase: 'run' }),
+    ];
+    await holder.query('begin');
+    await holder.query(holds);
+    const waiting = waiter.query(waits, { slow: true });
+    let found = await waiter.look();
+    await until(async () => (found = await waiter.look()).state === 'blocked');
+    expect(waiter.waits()).toBe(true);
+    expect(found).toMatchObject({ on: expect.stringMatching(on) });
+    const shown = found.state === 'blocked' ? found.holders : [];
+    expect(shown).toMatchObject(Array(holders).fill({ user: 'tester', state: 'idle in transaction', statement: null }));
+    await holder.query('rollback');
+    await waiting;
+    expect((await waiter.look()).state).toBe('lost');
+    await Promise.all([holder.close(), waiter.close()]);
+  });
+});

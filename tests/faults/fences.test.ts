@@ -205,3 +205,19 @@ test.each([
     );
   },
 );
+
+test('an end of an attempt that the control database does not take is recorded again', async () => {
+  // A sequence is not rolled back: the first two ends fail.
+  await db.execute(sql`create sequence refused_ends`);
+  await db.execute(sql`create function refuse_end() returns trigger language plpgsql as $$ begin
+    if nextval('refused_ends') <= 2 then raise 'the disk is full' using errcode = '53100'; end if;
+    return new; end $$`);
+  await db.execute(sql`create trigger refuse_end before update on stream_runs for each row
+    when (new.status = 'succeeded') execute function refuse_end()`);
+  const ended = await run(
+    await pipeline({ name: 'file', parameters: { path: 'ends', format: 'jsonl' } }, 'full_refresh'),
+  );
+  await db.execute(sql`drop trigger refuse_end on stream_runs`);
+  expect(ended).toMatchObject({ status: 'succeeded', stream: { attempt: 1, rows_loaded: 30 } });
+  expect(lines.filter(({ msg }) => msg === 'end of an attempt not recorded')).toHaveLength(2);
+});

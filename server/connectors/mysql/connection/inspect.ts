@@ -40,6 +40,10 @@ export async function inspectSession(session: MysqlSession, id: string): Promise
   const { rows } = await session.query(PROCESS(id));
   const [command, state = ''] = rows[0] ?? [];
   if (command === undefined) return { state: 'lost', reason: 'The server no longer has the session' };
+  // First, since MariaDB shows a lock wait for up to 100 ms after its end.
+  if (command === 'Sleep' || SENDING.includes(state ?? '')) {
+    return { state: 'lost', reason: `The server waits for this service (${state || command})` };
+  }
   const isTable = /^Waiting for .*lock/i.test(state ?? '');
   const asked = isTable ? TABLE_LOCKS(id) : ROW_LOCKS[session.version.flavor](id);
   const waits = await session.query(asked).then(
@@ -48,9 +52,6 @@ export async function inspectSession(session: MysqlSession, id: string): Promise
   );
   if (isTable || waits.length > 0) {
     return { state: 'blocked', on: waits[0]?.[0]?.replaceAll('`', '') ?? 'a table', holders: waits.map(holderOf) };
-  }
-  if (command === 'Sleep' || SENDING.includes(state ?? '')) {
-    return { state: 'lost', reason: `The server waits for this service (${state || command})` };
   }
   return { state: 'working', sign: state ?? '', must_advance: false };
 }

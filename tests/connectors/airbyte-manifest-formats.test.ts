@@ -47,6 +47,28 @@ describe('an answer', () => {
     await expect(rowsOf(wide, { type: 'CsvDecoder' }, ab)).rejects.toMatchObject({ code: 'csv_limit_exceeded' });
   });
 
+  // The values of Python's xmltodict, which Airbyte uses.
+  test.each([
+    ['<r/>', { r: null }],
+    ['<r><a>1</a><a>2</a><b/></r>', { r: { a: ['1', '2'], b: null } }],
+    ['<r x="1">t</r>', { r: { '@x': '1', '#text': 't' } }],
+    ['<r><i id="1"><n>a &amp; b</n></i><i id="2"/></r>', { r: { i: [{ '@id': '1', n: 'a & b' }, { '@id': '2' }] } }],
+    ['<?xml version="1.0"?><r><![CDATA[x<y]]></r>', { r: 'x<y' }],
+    ['<n:r xmlns:n="u"><n:a> 007 </n:a></n:r>', { 'n:r': { '@xmlns:n': 'u', 'n:a': '007' } }],
+    ['<r><!-- c --><a x="">&#65;&lt;</a></r>', { r: { a: { '@x': '', '#text': 'A<' } } }],
+  ])('of XML: %s', async (xml, value) => {
+    const [[cell] = []] = await rowsOf(xml, { type: 'XmlDecoder' }, { properties: null });
+    const [found] = Object.values(value);
+    expect(typeof found === 'object' && cell ? JSON.parse(cell) : cell).toEqual(found);
+  });
+
+  test.each(['<r>', '<r></s>', '{"a":1}', '<!DOCTYPE r [<!ENTITY a "b">]><r>&a;</r>'])(
+    'is not XML: %s',
+    async (xml) => {
+      await expect(rowsOf(xml, { type: 'XmlDecoder' })).rejects.toMatchObject({ code: 'malformed_xml' });
+    },
+  );
+
   test('of plain lines, or of any format within gzip', async () => {
     const record = { properties: { record: text } };
     expect(await rowsOf('x\ny\n', { type: 'IterableDecoder' }, record)).toEqual([['x'], ['y']]);
@@ -61,7 +83,7 @@ describe('an answer', () => {
   });
 
   test.each([
-    [{ retriever: { decoder: { type: 'XmlDecoder' } } }, 'retriever.decoder: XmlDecoder is not supported'],
+    [{ retriever: { decoder: { type: 'ZipfileDecoder' } } }, 'retriever.decoder: ZipfileDecoder is not supported'],
     [{ retriever: { decoder: { type: 'CsvDecoder', encoding: 'latin-1' } } }, 'an encoding other than UTF-8'],
     [{ requester: { query_properties: { type: 'QueryProperties', property_list: ['a'] } } }, 'query_properties is not'],
   ])('in an unsupported format is rejected before the request: %j', async (more, message) => {

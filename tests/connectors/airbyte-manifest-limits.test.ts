@@ -25,10 +25,10 @@ describe('what is not supported', () => {
     streamOf('extracted', { url, selector: { extractor: custom('A') } }),
     streamOf('routed', {
       url,
-      retriever: { partition_router: [{ class_name: 'source.R' }], decoder: { type: 'XmlDecoder' } },
+      retriever: { partition_router: [{ class_name: 'source.R' }], decoder: { type: 'ZipfileDecoder' } },
     }),
-    { type: 'DeclarativeStream', name: 'asked', retriever: { type: 'AsyncRetriever' } },
-    streamOf('templated', { url, path: "/{{ open('/etc/passwd') }}/{{ stream_state.x | sneak }}" }),
+    { type: 'DeclarativeStream', name: 'asked', retriever: { type: 'FileRetriever' } },
+    streamOf('templated', { url, path: "/{{ open('/etc/passwd') }}/{{ stream_status.x | sneak }}" }),
   ]);
 
   test('is rejected by check, read and discovery, with every location', async () => {
@@ -40,11 +40,11 @@ describe('what is not supported', () => {
     for (const place of [
       'streams[1].retriever.record_selector.extractor: CustomRecordExtractor (source.components.A) is not supported',
       'streams[2].retriever.partition_router[0]: CustomComponent (source.R) is not supported',
-      'streams[2].retriever.decoder: XmlDecoder is not supported',
-      'streams[3].retriever: AsyncRetriever is not supported',
+      'streams[2].retriever.decoder: ZipfileDecoder is not supported',
+      'streams[3].retriever: FileRetriever is not supported',
       'unknown variable or function "open"',
       'unknown filter "sneak"',
-      'unknown variable or function "stream_state"',
+      'unknown variable or function "stream_status"',
     ])
       expect(message).toContain(place);
     await expect(discover({ manifest })).rejects.toMatchObject({ code: 'unsupported_manifest' });

@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { createHmac } from 'node:crypto';
 import type { StoredSecret } from '../../server/connectors/contract/connector.ts';
 import { inTurn, json, makeItems, type SeenRequest, startHttpServer } from '../support/http-server.ts';
 import { check, manifestOf, read, streamOf } from './manifest-support.ts';
@@ -228,6 +229,18 @@ describe('signing', () => {
   const key = '{{ config["key"] }}';
   const bearer = { type: 'BearerAuthenticator', api_token: key };
 
+  const isSigned = (authorization: string) => {
+    const [prefix, head = '', body = '', signature] = authorization.split(/[ .]/);
+    const now = Date.parse('2026-11-21T10:00:00Z') / 1000;
+    const decoded = (part: string) => JSON.parse(Buffer.from(part, 'base64url').toString()) as unknown;
+    return (
+      prefix === 'Token' &&
+      Bun.deepEquals(decoded(head), { typ: 'JWT', kid: 'Zoë', alg: 'HS256' }) &&
+      Bun.deepEquals(decoded(body), { scope: 'read', iss: 'us', iat: now, exp: now + 1200, nbf: now }) &&
+      signature === createHmac('sha256', 'the-key').update(`${head}.${body}`).digest('base64url')
+    );
+  };
+
   test.each([
     [bearer, ({ headers }: SeenRequest) => headers.authorization === 'Bearer the-key'],
     [
@@ -250,11 +263,55 @@ describe('signing', () => {
       },
       ({ headers }: SeenRequest) => headers.authorization === 'Bearer the-key',
     ],
+    [
+      { type: 'ApiKeyAuthenticator', api_token: key, inject_into: option('k', 'body_data') },
+      ({ body }: SeenRequest) => body === 'k=the-key',
+    ],
+    [
+      { type: 'ApiKeyAuthenticator', api_token: key, inject_into: option('k', 'body_json') },
+      ({ body }: SeenRequest) => body === '{"k":"the-key"}',
+    ],
+    [
+      {
+        type: 'JwtAuthenticator',
+        secret_key: key,
+        algorithm: 'HS256',
+        header_prefix: 'Token',
+        jwt_headers: { kid: '{{ config.user }}' },
+        jwt_payload: { iss: 'us' },
+        additional_jwt_payload: { scope: 'read' },
+      },
+      ({ headers }: SeenRequest) => isSigned(headers.authorization ?? ''),
+    ],
   ])('%p', async (authenticator, allowed) => {
     server.on('/items', only(allowed));
-    expect((await read(one({ requester: { authenticator } }, { secrets }))).ids).toEqual(['1']);
+    const http_method = JSON.stringify(authenticator).includes('body_') ? 'POST' : 'GET';
+    expect((await read(one({ requester: { authenticator, http_method } }, { secrets }))).ids).toEqual(['1']);
     const none = check(one({ requester: { authenticator: { type: 'NoAuth' } } }, { secrets }));
     await expect(none).rejects.toMatchObject({ type: 'auth_error', code: 'unauthorized' });
+  });
+
+  test('a session of username and password, where the token of the configuration is refused', async () => {
+    server.on('/session', ({ body }) =>
+      Response.json(body === '{"username":"Zoë","password":"p:w"}' ? { id: 's1' } : {}),
+    );
+    server.on(
+      '/items',
+      only(({ headers }) => headers['x-session'] === 's1'),
+    );
+    const authenticator = {
+      type: 'LegacySessionTokenAuthenticator',
+      header: 'X-Session',
+      login_url: 'session',
+      validate_session_url: 'me',
+      username: '{{ config.user }}',
+      password: '{{ config.password }}',
+      session_token: '{{ config.old }}',
+      session_token_response_key: 'id',
+    };
+    const settings = { secrets: { ...secrets, old: 'expired' } };
+    expect((await read(one({ requester: { authenticator } }, settings))).ids).toEqual(['1']);
+    expect(server.seen.map(({ path }) => path)).toEqual(['/items', '/session', '/items']);
   });
 
   test('OAuth 2 with a refresh token, which is stored again when the service rotates it', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
-import { json, startHttpServer } from '../support/http-server.ts';
+import { gzipSync } from 'node:zlib';
+import { inTurn, json, startHttpServer } from '../support/http-server.ts';
 import { check, discover, manifestOf, read, streamOf } from './manifest-support.ts';
 
 const server = startHttpServer();
@@ -213,6 +214,170 @@ describe('partitions', () => {
     });
     const manifest = manifestOf([members], { definitions: { orgs, teams } });
     expect((await read({ manifest })).ids).toEqual(['a-o1-One', 'b-o1-One', 'c-o2-Two']);
+  });
+});
+
+describe('a manifest', () => {
+  test('may repeat a name, of which the last value counts, and merge mappings', async () => {
+    server.on('/items', json([{ id: 1 }]));
+    const stream = JSON.stringify(streamOf('items', { url, path: '/x', properties: id }));
+    const manifest = `base: &base {path: /nowhere}\n${'version: 1.0.0\n'.repeat(2)}type: DeclarativeSource\ncheck: {type: CheckStream, stream_names: [items]}\nstreams: [${stream.replace('"path":"/x"', '"<<": {"path": "/nowhere"}, "path": "/a", "path":"/items"').replaceAll('":', '": ')}]`;
+    expect((await read({ manifest })).ids).toEqual(['1']);
+  });
+
+  test('may name the template itself, and the state', async () => {
+    server.on('/items/*', ({ path }) => Response.json([{ id: 1, at: path.split('/').at(-1) }]));
+    const stream = streamOf('items', {
+      url,
+      path: "/items/{{ self.name }}{{ stream_state['at'] if stream_state else config['start'] }}",
+      properties: { ...id, at: { type: 'string', format: 'date' } },
+      incremental_sync: {
+        type: 'DatetimeBasedCursor',
+        cursor_field: 'at',
+        datetime_format: '%Y-%m-%d',
+        start_datetime: '2026-01-01',
+      },
+    });
+    const settings = { manifest: manifestOf([stream]), config: { start: '2026-02-01' } };
+    const { state } = await read(settings, { sync_mode: 'incremental' });
+    server.seen.length = 0;
+    await read(settings, { sync_mode: 'incremental', state: { ...state, cursor: '2026-02-03' } });
+    expect(server.seen.at(-1)?.path).toBe('/items/2026-02-03');
+  });
+});
+
+test('children begin with the page that the record of their parent has', async () => {
+  const page = (ids: number[]) => ({ data: ids.map((one) => ({ id: one })), has_more: ids.length > 1 });
+  server.on('/invoices', json([{ id: 'a', lines: page([1, 2]) }, { id: 'b', lines: page([4]) }, { id: 'c' }]));
+  server.on('/lines/*', ({ query }) => Response.json(page([Number(query.after) + 1])));
+  const lines = streamOf('lines', {
+    url,
+    path: '/lines/{{ stream_partition.of }}',
+    properties: id,
+    selector: { extractor: { type: 'DpathExtractor', field_path: ['data'] } },
+    retriever: {
+      paginator: {
+        type: 'DefaultPaginator',
+        pagination_strategy: {
+          type: 'CursorPagination',
+          cursor_value: '{{ last_record.id }}',
+          stop_condition: '{{ not response.has_more }}',
+        },
+        page_token_option: option('after'),
+      },
+      partition_router: {
+        type: 'SubstreamPartitionRouter',
+        parent_stream_configs: [
+          {
+            type: 'ParentStreamConfig',
+            stream: streamOf('invoices', { url }),
+            parent_key: 'id',
+            partition_field: 'of',
+            lazy_read_pointer: ['lines'],
+          },
+        ],
+      },
+    },
+  });
+  expect((await read({ manifest: manifestOf([lines]) })).ids).toEqual(['1', '2', '3', '4']);
+  expect(server.seen.map(({ path }) => path)).toEqual(['/invoices', '/lines/a']);
+});
+
+test('partitions are grouped into one request', async () => {
+  server.on('/items', json([{ id: 1 }]));
+  const partition_router = {
+    type: 'GroupingPartitionRouter',
+    group_size: 2,
+    underlying_partition_router: { type: 'ListPartitionRouter', cursor_field: 'board', values: ['a', 'b', 'a', 'c'] },
+  };
+  const requester = { request_parameters: { boards: "{{ stream_partition.board | join('-') }}" } };
+  await read({
+    manifest: manifestOf([streamOf('items', { url, properties: id, requester, retriever: { partition_router } })]),
+  });
+  expect(server.seen.map(({ query }) => query.boards)).toEqual(['a-b', 'c']);
+});
+
+describe('a job of the service', () => {
+  const files = startHttpServer();
+  afterAll(() => files.close());
+  const requester = (path: string, more: object = {}) => ({ type: 'HttpRequester', url_base: url, path, ...more });
+  const at = (...field_path: string[]) => ({ type: 'DpathExtractor', field_path });
+  const job = (more: object = {}) => ({
+    type: 'DeclarativeStream',
+    name: 'report',
+    schema_loader: { type: 'InlineSchemaLoader', schema: { type: 'object', properties: id } },
+    retriever: {
+      type: 'AsyncRetriever',
+      status_mapping: {
+        running: ['PENDING'],
+        completed: ['DONE'],
+        failed: ['BAD'],
+        timeout: ['LATE'],
+        skipped: ['NONE'],
+      },
+      status_extractor: at('status'),
+      download_target_extractor: at('urls'),
+      record_selector: { type: 'RecordSelector', extractor: at() },
+      creation_requester: requester('/jobs', {
+        http_method: 'POST',
+        request_headers: { 'X-Part': '{{ stream_partition.part }}' },
+      }),
+      polling_requester: requester("/jobs/{{ creation_response['id'] }}", {
+        request_headers: {
+          'X-Again': "{{ stream_slice.extra_fields['creation_response'].request.headers['X-Part'] }}",
+        },
+      }),
+      delete_requester: requester('/jobs/{{ creation_response.id }}', { http_method: 'DELETE' }),
+      abort_requester: requester('/abort', { http_method: 'POST' }),
+      download_requester: { type: 'HttpRequester', url_base: '{{ download_target }}' },
+      download_decoder: { type: 'GzipDecoder', decoder: { type: 'CsvDecoder' } },
+      partition_router: { type: 'ListPartitionRouter', cursor_field: 'part', values: ['p'] },
+      ...more,
+    },
+  });
+  const serve = (...statuses: string[]) => {
+    server.on('/jobs', json({ id: 'j1' }));
+    server.on('/abort', json({}));
+    server.on(
+      '/jobs/*',
+      inTurn(...statuses.map((status) => json({ status, urls: [`${files.url}/1`, `${files.url}/2`] })), json({})),
+    );
+    files.on('/*', ({ path }) => new Response(gzipSync(`id\n${path.slice(1)}\n`)));
+  };
+
+  test('is created, polled, downloaded from any host, and deleted', async () => {
+    serve('PENDING', 'DONE');
+    expect((await read({ manifest: manifestOf([job()]) })).ids).toEqual(['1', '2']);
+    expect(server.seen.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      'POST /jobs',
+      'GET /jobs/j1',
+      'GET /jobs/j1',
+      'DELETE /jobs/j1',
+    ]);
+    expect(server.seen[1]?.headers['x-again']).toBe('p');
+  });
+
+  test.each([
+    ['BAD', 'job_failed'],
+    ['LATE', 'job_timed_out'],
+    ['WHAT', 'unknown_job_status'],
+  ])('that ends as %s fails the run, and is aborted', async (status, code) => {
+    serve(status);
+    await expect(read({ manifest: manifestOf([job()]) })).rejects.toMatchObject({ code });
+    expect(server.seen.at(-1)?.path).toBe('/abort');
+  });
+
+  test('without records has none, and never sends credentials to another host', async () => {
+    serve('NONE');
+    expect((await read({ manifest: manifestOf([job()]) })).ids).toEqual([]);
+    serve('DONE');
+    const authenticator = { type: 'BearerAuthenticator', api_token: 'secret' };
+    const signed = job({
+      download_requester: { type: 'HttpRequester', url_base: '{{ download_target }}', authenticator },
+    });
+    files.seen.length = 0;
+    await expect(read({ manifest: manifestOf([signed]) })).rejects.toMatchObject({ code: 'foreign_address' });
+    expect(files.seen).toHaveLength(0);
   });
 });
 

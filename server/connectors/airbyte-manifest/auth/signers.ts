@@ -4,20 +4,29 @@ import { flowSigner, type TokenContext, TokenSource } from '../../kits/rest/oaut
 import { Shared, sharedKey } from '../../kits/rest/rate-limiter.ts';
 import type {
   Authenticator,
+  HttpRequester,
+  JwtAuthenticator,
+  LegacySessionTokenAuthenticator,
   OAuthAuthenticator,
   RequestOption,
   SessionTokenAuthenticator,
 } from '../components/request-components.ts';
-import { atPath } from '../interpolation/dpath.ts';
+import { parseExactly } from '../../cells/json-line.ts';
+import { signJwt } from '../../kits/rest/jwt.ts';
+import type { HttpRequest } from '../../kits/rest/send.ts';
+import { atPath, setAtPath } from '../interpolation/dpath.ts';
+import { isMapping } from '../interpolation/values.ts';
 import { pyText } from '../interpolation/python-literal.ts';
 import { parseDuration } from '../interpolation/python-time.ts';
 import type { Interpolation } from '../interpolation/template.ts';
 import { formText, present } from '../requests/form.ts';
 
 export interface Signing extends Interpolation {
-  ctx: TokenContext;
+  ctx: TokenContext & { now(): Date };
   /** Sends the login request of a session, and returns its JSON. */
-  login(authenticator: SessionTokenAuthenticator): Promise<unknown>;
+  login(requester: HttpRequester): Promise<unknown>;
+  /** Where the requester sends its requests, as a template. */
+  base: string;
 }
 
 /** @throws ConfigurationError when the configuration lacks a credential */
@@ -36,12 +45,16 @@ export function createSigner(authenticator: Authenticator | null | undefined, si
     case 'ApiKeyAuthenticator': {
       const { inject_into, header, api_token } = authenticator;
       const name = inject_into ? optionName(signing, inject_into) : text(header ?? 'Authorization');
-      return keySigner(placeOf(inject_into), name, text(api_token));
+      return optionSigner(signing, inject_into, name)(text(api_token));
     }
     case 'OAuthAuthenticator':
       return oauthSigner(authenticator, signing);
     case 'SessionTokenAuthenticator':
       return sessionSigner(authenticator, signing);
+    case 'LegacySessionTokenAuthenticator':
+      return legacySessionSigner(authenticator, signing);
+    case 'JwtAuthenticator':
+      return jwtSigner(authenticator, signing);
     case 'SelectiveAuthenticator': {
       const selected = atPath(signing.scope.config, authenticator.authenticator_selection_path);
       const name = selected === undefined || selected === null ? '' : pyText(selected);
@@ -56,8 +69,41 @@ export function createSigner(authenticator: Authenticator | null | undefined, si
   }
 }
 
-const placeOf = (option: Pick<RequestOption, 'inject_into'> | undefined) =>
-  option?.inject_into === 'request_parameter' ? 'query' : 'header';
+/** Puts a credential where a request option says: a header, the query or the body. */
+function optionSigner(
+  signing: Signing,
+  option: RequestOption | null | undefined,
+  name: string,
+): (value: string) => Signer {
+  const place = option?.inject_into ?? 'header';
+  if (place === 'header') return (value) => keySigner('header', name, value);
+  if (place === 'request_parameter') return (value) => keySigner('query', name, value);
+  const path = (option?.field_path ?? [name]).map((part) => needed(signing, part));
+  return (value) => ({
+    current: async () => null,
+    sign: (request) => ({ url: new URL(request.url), ...withField(request, { place, path, value }) }),
+    renew: () => false,
+  });
+}
+
+function withField(
+  { headers, body }: HttpRequest,
+  { place, path, value }: { place: 'body_data' | 'body_json'; path: string[]; value: string },
+): { headers: Record<string, string>; body: string } {
+  if (place === 'body_data') {
+    const form = new URLSearchParams(body ?? '');
+    form.set(path.join('.'), value);
+    return { headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers }, body: form.toString() };
+  }
+  const found = body === null ? {} : parseExactly(body);
+  if (!isMapping(found))
+    throw new ConfigurationError(
+      'invalid_body',
+      'The body of the request is not an object, so it cannot hold the credentials',
+    );
+  setAtPath(found, path, value);
+  return { headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(found) };
+}
 
 const optionName = (signing: Signing, { field_name, field_path }: Pick<RequestOption, 'field_name' | 'field_path'>) =>
   needed(signing, field_name ?? field_path?.[0] ?? 'Authorization');
@@ -127,7 +173,7 @@ function sessionSigner(authenticator: SessionTokenAuthenticator, signing: Signin
   const source = sessions.get(sharedKey(authenticator, signing.scope.config), () => new TokenSource());
   const lifetime = (parseDuration(expiration_duration ?? '')?.micros ?? DEFAULT_SESSION_MICROS) / 1000;
   const fetchToken = async () => {
-    const found = atPath(await signing.login(authenticator), session_token_path);
+    const found = atPath(await signing.login(authenticator.login_requester), session_token_path);
     if (typeof found !== 'string' || found === '')
       throw new AuthenticationError('no_token', `The login response has no token at ${session_token_path.join('.')}`);
     return { value: found, expires: performance.now() + lifetime };
@@ -137,8 +183,81 @@ function sessionSigner(authenticator: SessionTokenAuthenticator, signing: Signin
     sign(request, token) {
       if (request_authentication.type === 'Bearer') return bearerSigner(token ?? '').sign(request, token);
       const { inject_into } = request_authentication;
-      return keySigner(placeOf(inject_into), optionName(signing, inject_into), token ?? '').sign(request, token);
+      return optionSigner(signing, inject_into, optionName(signing, inject_into))(token ?? '').sign(request, token);
     },
     renew: (refused) => source.forget(refused),
+  };
+}
+
+/** A session of username and password, unless the configuration has a token. It is fetched again when it is refused. */
+function legacySessionSigner(authenticator: LegacySessionTokenAuthenticator, signing: Signing): Signer {
+  const { templates, scope } = signing;
+  const { header, login_url, session_token, session_token_response_key, username, password } = authenticator;
+  const text = (template: string | null | undefined) => (template ? templates.text(template, scope) : null);
+  const name = needed(signing, header);
+  const given = text(session_token);
+  if (given !== null && text(password) === null) return keySigner('header', name, given);
+  const source = sessions.get(sharedKey(authenticator, scope.config), () => new TokenSource());
+  const requester: HttpRequester = {
+    type: 'HttpRequester',
+    url_base: signing.base,
+    path: login_url,
+    http_method: 'POST',
+    request_body: { type: 'RequestBodyJsonObject', value: { username: username ?? '', password: password ?? '' } },
+    $parameters: scope.parameters as Record<string, unknown>,
+  };
+  let isGiven = given !== null;
+  const fetchToken = async () => {
+    const expires = performance.now() + DEFAULT_SESSION_MICROS / 1000;
+    if (isGiven) {
+      isGiven = false;
+      return { value: given ?? '', expires };
+    }
+    const answer = await signing.login(requester);
+    const found = isMapping(answer) ? answer[needed(signing, session_token_response_key)] : null;
+    if (typeof found === 'string' && found !== '') return { value: found, expires };
+    throw new AuthenticationError('no_token', `The login response has no token at ${session_token_response_key}`);
+  };
+  return {
+    current: () => source.get(fetchToken),
+    sign: (request, token) => keySigner('header', name, token ?? '').sign(request, token),
+    renew: (refused) => source.forget(refused),
+  };
+}
+
+/** A token of our own, signed anew for each request, so that it never expires on the way. */
+function jwtSigner(jwt: JwtAuthenticator, signing: Signing): Signer {
+  const { templates, scope, ctx } = signing;
+  const rendered = (values: Record<string, unknown> | null | undefined) =>
+    present((templates.nested(values ?? {}, scope) ?? {}) as Record<string, unknown>);
+  const secret = needed(signing, jwt.secret_key);
+  const encodes =
+    typeof jwt.base64_encode_secret_key === 'string'
+      ? templates.truth(jwt.base64_encode_secret_key, scope)
+      : jwt.base64_encode_secret_key === true;
+  const passphrase = jwt.passphrase ? (templates.text(jwt.passphrase, scope) ?? undefined) : undefined;
+  const prefix = jwt.header_prefix ? templates.text(jwt.header_prefix, scope) : null;
+  const name = jwt.request_option ? optionName(signing, jwt.request_option) : 'Authorization';
+  const put = optionSigner(signing, jwt.request_option, name);
+  return {
+    current: async () => null,
+    sign(request) {
+      const now = Math.floor(ctx.now().getTime() / 1000);
+      const token = signJwt({
+        algorithm: jwt.algorithm,
+        key: encodes && !passphrase ? Buffer.from(secret).toString('base64') : secret,
+        passphrase,
+        headers: { ...rendered(jwt.additional_jwt_headers), ...rendered(jwt.jwt_headers) },
+        payload: {
+          ...rendered(jwt.additional_jwt_payload),
+          ...rendered(jwt.jwt_payload),
+          iat: now,
+          exp: now + jwt.token_duration,
+          nbf: now,
+        },
+      });
+      return put(prefix === null ? token : `${prefix} ${token}`).sign(request, null);
+    },
+    renew: () => false,
   };
 }

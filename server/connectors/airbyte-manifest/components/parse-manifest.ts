@@ -29,7 +29,7 @@ export type ParsedManifest = { manifest: Manifest; problem: null } | { manifest:
  * the manifest.
  */
 export const parseManifest = rememberLast((text: string): ParsedManifest => {
-  const { document, problem } = parseYaml(text);
+  const { document, problem } = parseYaml(text, { lenient: true });
   if (!document) return refuse(problem);
   const value = document.value as Json;
   if (!isObject(value) || !Array.isArray(value.streams ?? value.dynamic_streams)) {

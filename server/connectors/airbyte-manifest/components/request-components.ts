@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { JWT_ALGORITHMS } from '../../kits/rest/jwt.ts';
 import { templateProblems } from '../interpolation/template.ts';
 
 /** A text that may contain templates. */
@@ -27,9 +28,6 @@ export const RequestOption = z.object({
 });
 export type RequestOption = z.infer<typeof RequestOption>;
 
-/** Credentials may not be injected into a body. */
-const SignatureOption = RequestOption.extend({ inject_into: z.enum(['request_parameter', 'header']) });
-
 const NoAuth = z.object({ type: z.literal('NoAuth') });
 const Bearer = z.object({ type: z.literal('BearerAuthenticator'), api_token: template });
 const Basic = z.object({
@@ -41,7 +39,7 @@ const ApiKey = z.object({
   type: z.literal('ApiKeyAuthenticator'),
   api_token: template,
   header: template.optional(),
-  inject_into: SignatureOption.optional(),
+  inject_into: RequestOption.optional(),
 });
 const OAuth = z.object({
   type: z.literal('OAuthAuthenticator'),
@@ -79,20 +77,47 @@ const SessionToken = z.object({
   decoder: z.object({ type: z.literal('JsonDecoder') }).nullish(),
   expiration_duration: z.string().optional(),
   request_authentication: z.discriminatedUnion('type', [
-    z.object({ type: z.literal('ApiKey'), inject_into: SignatureOption }),
+    z.object({ type: z.literal('ApiKey'), inject_into: RequestOption }),
     z.object({ type: z.literal('Bearer') }),
   ]),
 });
-const SIMPLE = [NoAuth, Bearer, Basic, ApiKey, OAuth] as const;
-const Selected = z.discriminatedUnion('type', [...SIMPLE, SessionToken]);
+/** A login with username and password, at an address below that of the requester. */
+const LegacySessionToken = z.object({
+  type: z.literal('LegacySessionTokenAuthenticator'),
+  header: template,
+  login_url: template,
+  session_token: template.nullish(),
+  session_token_response_key: template,
+  username: template.nullish(),
+  password: template.nullish(),
+  validate_session_url: template,
+});
+const Jwt = z.object({
+  type: z.literal('JwtAuthenticator'),
+  secret_key: template,
+  base64_encode_secret_key: z.union([z.boolean(), template]).nullish(),
+  algorithm: z.enum(JWT_ALGORITHMS),
+  token_duration: z.number().default(1200),
+  header_prefix: template.nullish(),
+  jwt_headers: z.object({ kid: template.nullish(), typ: template.nullish(), cty: template.nullish() }).nullish(),
+  additional_jwt_headers: z.record(z.string(), templates).nullish(),
+  jwt_payload: z.object({ iss: template.nullish(), sub: template.nullish(), aud: template.nullish() }).nullish(),
+  additional_jwt_payload: z.record(z.string(), templates).nullish(),
+  passphrase: template.nullish(),
+  request_option: RequestOption.nullish(),
+});
+export type JwtAuthenticator = z.infer<typeof Jwt>;
+const SIMPLE = [NoAuth, Bearer, Basic, ApiKey, OAuth, Jwt] as const;
+const Selected = z.discriminatedUnion('type', [...SIMPLE, SessionToken, LegacySessionToken]);
 const Selective = z.object({
   type: z.literal('SelectiveAuthenticator'),
   authenticator_selection_path: path,
   authenticators: z.record(z.string(), Selected),
 });
-const Authenticator = z.discriminatedUnion('type', [...SIMPLE, SessionToken, Selective]);
+const Authenticator = z.discriminatedUnion('type', [...SIMPLE, SessionToken, LegacySessionToken, Selective]);
 export type Authenticator = z.infer<typeof Authenticator>;
 export type OAuthAuthenticator = z.infer<typeof OAuth>;
+export type LegacySessionTokenAuthenticator = z.infer<typeof LegacySessionToken>;
 export type SessionTokenAuthenticator = z.infer<typeof SessionToken>;
 
 const Backoff = z.discriminatedUnion('type', [
@@ -148,6 +173,7 @@ const FLAT = [
   z.object({ type: z.literal('JsonDecoder') }),
   z.object({ type: z.literal('JsonlDecoder') }),
   z.object({ type: z.literal('IterableDecoder') }),
+  z.object({ type: z.literal('XmlDecoder') }),
   z.object({
     type: z.literal('CsvDecoder'),
     encoding: z

@@ -23,7 +23,7 @@ const StreamConfig = z.object({
 const Resolver = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('HttpComponentsResolver'),
-    retriever: z.discriminatedUnion('type', [Retriever]),
+    retriever: Retriever,
     ...resolving,
   }),
   z.object({ type: z.literal('ConfigComponentsResolver'), stream_config: oneOrMore(StreamConfig), ...resolving }),

@@ -49,17 +49,18 @@ const RecordFilter = z.object({
   condition: template.default(''),
   $parameters: parameters,
 });
+const Extractor = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('DpathExtractor'),
+    field_path: fieldPath,
+    decoder: Decoder.nullish(),
+    record_expander: refused('record_expander'),
+    $parameters: parameters,
+  }),
+]);
 const RecordSelector = z.object({
   type: z.literal('RecordSelector'),
-  extractor: z.discriminatedUnion('type', [
-    z.object({
-      type: z.literal('DpathExtractor'),
-      field_path: fieldPath,
-      decoder: Decoder.nullish(),
-      record_expander: refused('record_expander'),
-      $parameters: parameters,
-    }),
-  ]),
+  extractor: Extractor,
   record_filter: z.discriminatedUnion('type', [RecordFilter]).nullish(),
   transform_before_filtering: z.boolean().optional(),
   schema_normalization: z.union([z.enum(['None', 'Default']), z.null()]).optional(),
@@ -118,7 +119,7 @@ const ParentStreamConfig = z.object({
   request_option: RequestOption.nullish(),
   incremental_dependency: z.boolean().nullish(),
   extra_fields: z.array(z.array(template)).nullish(),
-  lazy_read_pointer: z.tuple([], { error: 'lazy_read_pointer is not supported' }).nullish(),
+  lazy_read_pointer: z.array(template).nullish(),
   $parameters: parameters,
 });
 export type ParentStreamConfig = z.infer<typeof ParentStreamConfig>;
@@ -126,12 +127,22 @@ const SubstreamRouter = z.object({
   type: z.literal('SubstreamPartitionRouter'),
   parent_stream_configs: z.array(ParentStreamConfig).min(1),
 });
-export const Router = z.discriminatedUnion('type', [ListRouter, SubstreamRouter]);
+/** Several partitions of another router in one request. */
+const GroupingRouter = z.object({
+  type: z.literal('GroupingPartitionRouter'),
+  group_size: z.int().min(1),
+  underlying_partition_router: z.discriminatedUnion('type', [ListRouter, SubstreamRouter]),
+  deduplicate: z.boolean().default(true),
+});
+const Router = z.discriminatedUnion('type', [ListRouter, SubstreamRouter, GroupingRouter]);
 export type Router = z.infer<typeof Router>;
 
-export const Retriever = z.object({
+const Requester = z.discriminatedUnion('type', [
+  HttpRequester as unknown as z.ZodObject,
+]) as unknown as typeof HttpRequester;
+const SimpleRetriever = z.object({
   type: z.literal('SimpleRetriever'),
-  requester: z.discriminatedUnion('type', [HttpRequester as unknown as z.ZodObject]) as unknown as typeof HttpRequester,
+  requester: Requester,
   record_selector: RecordSelector,
   paginator: Paginator.nullish(),
   partition_router: oneOrMore(Router).nullish(),
@@ -141,7 +152,67 @@ export const Retriever = z.object({
   pagination_reset: refused('pagination_reset'),
   $parameters: parameters,
 });
-export type Retriever = z.infer<typeof Retriever>;
+const statuses = z.array(z.union([z.string(), z.number(), z.boolean()]).transform(String)).default([]);
+const Job = z.object({
+  creation_requester: Requester,
+  polling_requester: Requester,
+  download_target_requester: Requester.nullish(),
+  abort_requester: Requester.nullish(),
+  delete_requester: Requester.nullish(),
+  status_extractor: Extractor,
+  download_target_extractor: Extractor.nullish(),
+  status_mapping: z.object({
+    running: statuses,
+    completed: statuses,
+    failed: statuses,
+    timeout: statuses,
+    skipped: statuses,
+  }),
+  /** In minutes. */
+  polling_job_timeout: z.union([z.number(), template]).nullish(),
+});
+/** A job of the service that prepares the records. */
+export type Job = z.infer<typeof Job>;
+export type Retriever = z.infer<typeof SimpleRetriever> & { job?: Job };
+
+/** Its downloads are read like any other stream, once the job has been completed. */
+const AsyncRetriever = Job.extend({
+  type: z.literal('AsyncRetriever'),
+  record_selector: RecordSelector,
+  download_requester: Requester,
+  download_extractor: Extractor.nullish(),
+  download_paginator: Paginator.nullish(),
+  download_decoder: Decoder.nullish(),
+  /** Of the responses about the job, which are JSON. */
+  decoder: z.object({ type: z.literal('JsonDecoder') }).nullish(),
+  partition_router: oneOrMore(Router).nullish(),
+  $parameters: parameters,
+}).transform((retriever): Retriever => {
+  const {
+    type: _,
+    decoder: __,
+    record_selector,
+    download_extractor,
+    partition_router,
+    $parameters,
+    ...job
+  } = retriever;
+  return {
+    type: 'SimpleRetriever',
+    requester: job.download_requester,
+    record_selector: { ...record_selector, extractor: download_extractor ?? record_selector.extractor },
+    paginator: job.download_paginator,
+    decoder: job.download_decoder,
+    partition_router,
+    ignore_stream_slicer_parameters_on_paginated_requests: false,
+    $parameters,
+    job,
+  };
+});
+export const Retriever = z.discriminatedUnion('type', [
+  SimpleRetriever,
+  AsyncRetriever,
+]) as unknown as z.ZodType<Retriever>;
 
 const ItemType: z.ZodType<ItemType> = z.union([
   z.string(),
@@ -156,7 +227,7 @@ const ItemType: z.ZodType<ItemType> = z.union([
 export type ItemType = string | { field_type: string; items?: ItemType | undefined };
 const DynamicSchema = z.object({
   type: z.literal('DynamicSchemaLoader'),
-  retriever: z.discriminatedUnion('type', [Retriever]),
+  retriever: Retriever,
   schema_filter: z.discriminatedUnion('type', [RecordFilter]).nullish(),
   schema_transformations: z.array(Transformation).default([]),
   schema_type_identifier: z.object({
@@ -201,7 +272,7 @@ const DeclarativeStream = z.object({
   name: z.string().min(1).max(255),
   description: z.string().optional(),
   primary_key: z.union([z.string(), z.array(z.string()), z.array(z.array(z.string()))]).nullish(),
-  retriever: z.discriminatedUnion('type', [Retriever]),
+  retriever: Retriever,
   schema_loader: oneOrMore(SchemaLoader).default([]),
   incremental_sync: z.discriminatedUnion('type', [DatetimeBasedCursor]).nullish(),
   transformations: z

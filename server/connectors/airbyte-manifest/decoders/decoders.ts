@@ -3,6 +3,7 @@ import { CsvSyntaxError, linesIn, parseCsv } from '../../kits/files/formats/csv/
 import { parseExactly } from '../../cells/json-line.ts';
 import { JSON_LIMITS, MAX_VALUES, tooComplexAt } from '../../cells/json-limits.ts';
 import { parseResponse } from '../../kits/rest/records.ts';
+import { parseXml } from '../../kits/rest/xml.ts';
 import type { HttpResponse } from '../../kits/rest/send.ts';
 import type { Decoder } from '../components/request-components.ts';
 
@@ -23,6 +24,10 @@ export function decode(decoder: Decoder | null | undefined, stream: string, http
       return { bodies: jsonLines(http.text, place), response: {} };
     case 'IterableDecoder':
       return { bodies: linesOf(http.text).map((record) => ({ record })), response: {} };
+    case 'XmlDecoder': {
+      const xml = http.text.trim() === '' ? {} : xmlOf(http.text, place);
+      return { bodies: [xml], response: xml };
+    }
     case 'CsvDecoder':
       return { bodies: csvRecords(decoder, http.text, place), response: {} };
     default: {
@@ -41,6 +46,15 @@ function jsonLines(text: string, place: string): unknown[] {
     'json_limit_exceeded',
     `${place}, line ${line}: more than ${JSON_LIMITS} in one response. Request smaller pages`,
   );
+}
+
+function xmlOf(text: string, place: string): unknown {
+  try {
+    return parseXml(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new DataError('malformed_xml', `${place} is not well-formed XML: ${why}`, { cause: error });
+  }
 }
 
 const linesOf = (text: string) => text.split(/\r?\n/).filter((line) => line.trim() !== '');

@@ -53,6 +53,12 @@ export class DatetimeCursor {
     return time ? timestampText(time.micros) : undefined;
   }
 
+  /** What templates see as the state. @param normal the highest cursor; null: there is no state */
+  stateOf(normal: string | null): Record<string, string> {
+    if (normal === null) return {};
+    return { [this.field]: strftime(new PyTime(microsOf(normal)), this.definition.datetime_format) };
+  }
+
   /** A time in the form of `normal`. */
   textOf(micros: number): string {
     return timestampText(micros);
@@ -176,6 +182,6 @@ export function usesInterval({ retriever, incremental_sync: cursor }: Declarativ
   if (cursor.start_time_option || cursor.end_time_option) return true;
   const { partition_field_start, partition_field_end } = cursor;
   const names = ['stream_interval', partition_field_start ?? 'start_time', partition_field_end ?? 'end_time'];
-  const text = JSON.stringify(retriever.requester);
+  const text = JSON.stringify([retriever.requester, retriever.job]);
   return names.some((name) => text.includes(name));
 }

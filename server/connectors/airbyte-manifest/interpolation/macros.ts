@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { pyFloat } from './python-number.ts';
 import { pyText } from './python-literal.ts';
 import { parseDuration, PyTime, strftime, strptime, parseTime } from './python-time.ts';
@@ -42,6 +43,12 @@ export function macros(now: () => Date): Record<string, Callable> {
       return duration;
     },
     format_datetime: formatDatetime,
+    sanitize_url: ([value]) => quotePlus(textArgument(value)),
+    camel_case_to_snake_case: ([value]) =>
+      textArgument(value)
+        .replaceAll(/(?<!^)(?=[A-Z])/g, '_')
+        .toLowerCase(),
+    generate_uuid: () => randomUUID(),
   };
 }
 
@@ -73,6 +80,12 @@ export function time(value: unknown): PyTime {
   if (!parsed) throw new TemplateError(`"${pyText(value).slice(0, 100)}" is not a time`);
   return parsed;
 }
+
+/** Python's `quote_plus`. */
+const quotePlus = (text: string) =>
+  encodeURIComponent(text)
+    .replaceAll(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+    .replaceAll('%20', '+');
 
 function extreme(args: unknown[], sign: 1 | -1): unknown {
   const items = args.length === 1 ? itemsOf(args[0]) : args;

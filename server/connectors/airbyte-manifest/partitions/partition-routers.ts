@@ -12,6 +12,8 @@ export interface Partition {
   /** Extra fields of the parent's record. */
   extra: Record<string, unknown>;
   injections: Injection[];
+  /** The first page, which the parent's record has; absent: it is requested. */
+  child?: unknown;
 }
 
 export const WHOLE: Partition = { values: {}, extra: {}, injections: [] };
@@ -51,7 +53,41 @@ const joined = (a: Partition, b: Partition): Partition => ({
 
 async function* routed(runtime: Runtime, router: Router, parents: ParentReader): AsyncGenerator<Partition> {
   if (router.type === 'ListPartitionRouter') yield* listed(runtime, router);
+  else if (router.type === 'GroupingPartitionRouter') yield* grouped(runtime, router, parents);
   else for (const config of router.parent_stream_configs) yield* ofParent(runtime, config, parents);
+}
+
+/** One partition for several of another router, with lists of their values. */
+async function* grouped(
+  runtime: Runtime,
+  { underlying_partition_router: inner, group_size, deduplicate }: Extract<Router, { type: 'GroupingPartitionRouter' }>,
+  parents: ParentReader,
+): AsyncGenerator<Partition> {
+  let group: Partition[] = [];
+  const seen = new Set<string>();
+  for await (const partition of routed(runtime, inner, parents)) {
+    const { parent_slice: _, ...values } = partition.values;
+    const key = partitionKey({ ...partition, values });
+    if (deduplicate && seen.has(key)) continue;
+    if (deduplicate) seen.add(key);
+    group.push(partition);
+    if (group.length < group_size) continue;
+    yield together(group);
+    group = [];
+  }
+  if (group.length > 0) yield together(group);
+}
+
+function together(group: readonly Partition[]): Partition {
+  const lists = (all: Record<string, unknown>[]) =>
+    Object.fromEntries(
+      [...new Set(all.flatMap((one) => Object.keys(one)))].map((name) => [name, all.map((one) => one[name] ?? null)]),
+    );
+  return {
+    values: lists(group.map(({ values }) => values)),
+    extra: lists(group.map(({ extra }) => extra)),
+    injections: [],
+  };
 }
 
 function* listed(
@@ -89,7 +125,10 @@ async function* ofParent(
       .map((path) => path.map(text))
       .map((path) => [path.join('.'), atPath(record, path) ?? null]);
     const injections = config.request_option && truthy(value) ? [{ option: config.request_option, value }] : [];
-    yield { values: { [field]: value, parent_slice: partition.values }, extra: Object.fromEntries(extra), injections };
+    const pointer = config.lazy_read_pointer?.map(text) ?? [];
+    const values = { [field]: value, parent_slice: partition.values };
+    const child = pointer.length > 0 ? { child: atPath(record, pointer) ?? [] } : {};
+    yield { values, extra: Object.fromEntries(extra), injections, ...child };
   }
 }
 

@@ -48,7 +48,9 @@ export function buildRequest(page: PageRequest): HttpRequest {
 }
 
 function urlOf({ requester, templates, scope, address, origins }: PageRequest): URL {
-  const base = templates.text(requester.url_base || requester.url || '', scope) ?? '';
+  const given = templates.text(requester.url_base || requester.url || '', scope) ?? '';
+  const path = address ?? templates.text(requester.path ?? '', scope) ?? '';
+  const base = given === '' ? path : given;
   const root = URL.parse(base);
   if (!root || !/^https?:$/.test(root.protocol)) {
     throw new ConfigurationError(
@@ -57,7 +59,6 @@ function urlOf({ requester, templates, scope, address, origins }: PageRequest): 
     );
   }
   origins.add(root.origin);
-  const path = address ?? templates.text(requester.path ?? '', scope) ?? '';
   // The path of a manifest is below the base, whereas a next page is relative to it.
   const isBelow = address === null && !/^https?:\/\//i.test(path);
   const whole = isBelow ? URL.parse(joined(base, path)) : URL.parse(path, base.endsWith('/') ? base : `${base}/`);

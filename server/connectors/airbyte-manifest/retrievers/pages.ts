@@ -1,6 +1,6 @@
 import { prefetched, type ReadResponse } from '../../kits/rest/prefetch-pages.ts';
 import type { ApiRecord, RecordPage } from '../../kits/rest/records.ts';
-import type { DeclarativeStream } from '../components/stream-components.ts';
+import type { DeclarativeStream, Job } from '../components/stream-components.ts';
 import { decode } from '../decoders/decoders.ts';
 import { createPaginator, type ManifestPaginator, type Position } from '../pagination/paginator.ts';
 import type { Partition } from '../partitions/partition-routers.ts';
@@ -8,6 +8,7 @@ import { extract, recordPath, select } from '../extractors/record-selector.ts';
 import { buildRequest, type Injection } from '../requests/build-request.ts';
 import type { ManifestClient } from '../requests/client.ts';
 import type { SeenResponse } from '../requests/error-handling.ts';
+import { downloadsOf } from './jobs.ts';
 import { clientOf, type Runtime } from '../runtime/runtime.ts';
 import type { DatetimeCursor, Interval } from '../incremental/datetime-cursor.ts';
 import type { Scope } from '../interpolation/template.ts';
@@ -20,6 +21,8 @@ export interface StreamSlice {
   interval: Interval | null;
   /** Rows before it are not of this read, in microseconds; null: the service returns none of them. */
   floor: number | null;
+  /** The cursor that an earlier read reached, in the form that sorts. */
+  reached: string | null;
 }
 
 export interface Page extends RecordPage {
@@ -27,7 +30,7 @@ export interface Page extends RecordPage {
 }
 
 /** The slice as templates see it: the values of the partition and of the interval. */
-function sliceScope({ partition, interval }: StreamSlice, cursor: DatetimeCursor | null): Scope {
+export function sliceScope({ partition, interval, reached }: StreamSlice, cursor: DatetimeCursor | null): Scope {
   const times = interval && cursor ? cursor.interval(interval) : {};
   const slice = { ...partition.values, ...times };
   const hidden = { extra_fields: partition.extra, partition: partition.values, cursor_slice: times };
@@ -35,7 +38,8 @@ function sliceScope({ partition, interval }: StreamSlice, cursor: DatetimeCursor
     // Not enumerable, so that an empty slice counts as empty, as it does with Airbyte.
     if (!Object.hasOwn(slice, name)) Object.defineProperty(slice, name, { value, enumerable: false });
   }
-  return { stream_slice: slice, stream_interval: slice, stream_partition: slice };
+  const stream_state = cursor?.stateOf(reached) ?? {};
+  return { stream_slice: slice, stream_interval: slice, stream_partition: slice, stream_state };
 }
 
 /** The pages of one slice. The next one is fetched while the consumer works on the current one. */
@@ -45,18 +49,36 @@ export function pagesOf(
   slice: StreamSlice,
   cursor: DatetimeCursor | null,
 ): AsyncGenerator<Page> {
+  const scope = { ...runtime.scope, ...sliceScope(slice, cursor) };
+  const reading = { runtime, stream, slice, cursor, scope };
+  return stream.retriever.job ? pagesOfJob(reading, stream.retriever.job) : pagesIn(reading, runtime.origins);
+}
+
+/** The pages of all downloads of a job. */
+async function* pagesOfJob(reading: PageReading, job: Job): AsyncGenerator<Page> {
+  const { runtime, stream, scope } = reading;
+  for await (const { more, origins } of downloadsOf(
+    { runtime, name: stream.name, retriever: stream.retriever, scope },
+    job,
+  ))
+    yield* pagesIn({ ...reading, scope: { ...scope, ...more } }, origins);
+}
+
+function pagesIn(reading: PageReading, origins: Set<string>): AsyncGenerator<Page> {
+  const { runtime, stream, slice, cursor } = reading;
   const { templates, ctx } = runtime;
   const { retriever } = stream;
   const { requester } = retriever;
-  const sliced = { ...runtime.scope, ...sliceScope(slice, cursor) };
-  const requestScope = { ...sliced, parameters: requester.$parameters ?? {} };
+  const requestScope = { ...reading.scope, parameters: requester.$parameters ?? {} };
   const { max_pages } = ctx.config;
   const paginator = createPaginator(retriever.paginator, { templates, scope: requestScope, max_pages });
-  const injected = injectionsOf(stream, slice, cursor);
+  const injected = retriever.job ? [] : injectionsOf(stream, slice, cursor);
   const client = clientOf(runtime, requester);
-  const read = pageReader({ runtime, stream, slice, cursor, client, scope: sliced });
+  const read = pageReader(reading, client);
   const fetch = async (position: Position): Promise<ReadResponse<Page, Position>> => {
     const isFirst = position.token === null || position.index === 0;
+    if (position.index === 0 && 'child' in slice.partition)
+      return read(childResponse(slice.partition.child), position, paginator);
     const withoutSlice = retriever.ignore_stream_slicer_parameters_on_paginated_requests && !isFirst;
     const scope = { ...requestScope, next_page_token: isFirst ? null : { next_page_token: position.token } };
     const request = buildRequest({
@@ -65,7 +87,7 @@ export function pagesOf(
       scope,
       injections: [...paginator.injections(position), ...(withoutSlice ? [] : injected)],
       address: paginator.address(position),
-      origins: runtime.origins,
+      origins,
     });
     const handler = requester.error_handler;
     const seen = await client.send({ request, handler, interpolation: { templates, scope } });
@@ -74,17 +96,27 @@ export function pagesOf(
   return prefetched({ first: paginator.first, fetch, signal: ctx.signal });
 }
 
+/** The first page of a child that its parent's record has, as if the service had returned it. */
+function childResponse(child: unknown): SeenResponse {
+  const text = JSON.stringify(child);
+  const url = new URL('http://parent.invalid/');
+  return {
+    response: { status: 200, headers: new Headers(), text, bytes: text.length, url },
+    json: () => child,
+    isIgnored: false,
+  };
+}
+
 interface PageReading {
   runtime: Runtime;
   stream: DeclarativeStream;
   slice: StreamSlice;
   cursor: DatetimeCursor | null;
-  client: ManifestClient;
   scope: Scope;
 }
 
 /** Reads the records of a response. As with Airbyte, a response that is not a success has none, and ends the pages. */
-function pageReader({ runtime, stream, slice, cursor, client, scope }: PageReading) {
+function pageReader({ runtime, stream, slice, cursor, scope }: PageReading, client: ManifestClient) {
   const { templates } = runtime;
   const { record_selector: selector, decoder } = stream.retriever;
   const selecting = {
@@ -108,7 +140,9 @@ function pageReader({ runtime, stream, slice, cursor, client, scope }: PageReadi
     if (status >= 400) return () => ({ page, next: null });
     const { bodies, response } = decode(decoder ?? selector.extractor.decoder, stream.name, seen.response);
     const extracted = extract(selecting, bodies);
-    if (!seen.isIgnored) guard.check({ json: bodies[0], found: extracted.found, isWhole: path.length === 0, url });
+    const isOfParent = position.index === 0 && 'child' in slice.partition;
+    if (!seen.isIgnored && !isOfParent)
+      guard.check({ json: bodies[0], found: extracted.found, isWhole: path.length === 0, url });
     const count = extracted.records.length;
     const { records, last } = select(selecting, extracted.records);
     page.records = records;

@@ -61,11 +61,12 @@ async function* plannedSlices(reading: Reading): AsyncGenerator<StreamSlice> {
   for await (const partition of partitionsOf(runtime, stream, (config) => readParents(reading, config))) {
     const key = partitionKey(partition);
     if (!cursor) {
-      yield { key, partition, interval: null, floor: null };
+      yield { key, partition, interval: null, floor: null, reached: null };
       continue;
     }
-    const { floor, intervals } = cursor.range(state.of(key), window, sliced);
-    for (const interval of intervals) yield { key, partition, interval, floor };
+    const progress = state.of(key);
+    const { floor, intervals } = cursor.range(progress, window, sliced);
+    for (const interval of intervals) yield { key, partition, interval, floor, reached: progress.cursor };
   }
 }
 

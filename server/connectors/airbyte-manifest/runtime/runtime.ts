@@ -7,7 +7,7 @@ import { BACKGROUND, INTERACTIVE } from '../../kits/rest/retry.ts';
 import { ManifestClient } from '../requests/client.ts';
 import { normalizedConfig } from '../spec/config-normalization.ts';
 import type { DeclarativeSource } from '../components/source-components.ts';
-import type { HttpRequester, SessionTokenAuthenticator } from '../components/request-components.ts';
+import type { HttpRequester } from '../components/request-components.ts';
 import { parseManifest, type Unsupported } from '../components/parse-manifest.ts';
 import type { AnyStream } from '../components/stream-components.ts';
 import { parseDuration } from '../interpolation/python-time.ts';
@@ -60,11 +60,14 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
   const config = normalizedConfig(source, checked.config, templates);
   const scope = {
     config,
+    // Jinja's own name for the template, which has nothing that manifests ask for.
+    self: {},
     parameters: {},
     next_page_token: null,
     stream_slice: {},
     stream_interval: {},
     stream_partition: {},
+    stream_state: {},
   };
   const origins = new Set<string>();
   const concurrency = concurrencyOf(source, templates, scope);
@@ -124,7 +127,13 @@ export function clientOf(runtime: Runtime, requester: HttpRequester): ManifestCl
   const limits = { requests_per_second: requestsPerSecond(source, templates, scope), concurrency };
   const account = [requester.url_base ?? requester.url, ctx.config.config, ctx.config.secrets];
   const client = new ManifestClient(ctx, {
-    signer: createSigner(requester.authenticator, { ctx, templates, scope: own, login: (one) => logIn(runtime, one) }),
+    signer: createSigner(requester.authenticator, {
+      ctx,
+      templates,
+      scope: own,
+      login: (one) => logIn(runtime, one),
+      base: requester.url_base ?? requester.url ?? '',
+    }),
     limiter: sharedLimiter(limits, ...account),
     secrets: ctx.config.secrets,
     origins: runtime.origins,
@@ -136,7 +145,7 @@ export function clientOf(runtime: Runtime, requester: HttpRequester): ManifestCl
   return client;
 }
 
-async function logIn(runtime: Runtime, { login_requester: requester }: SessionTokenAuthenticator): Promise<unknown> {
+async function logIn(runtime: Runtime, requester: HttpRequester): Promise<unknown> {
   const { templates } = runtime;
   const scope = { ...runtime.scope, parameters: requester.$parameters ?? {} };
   const request = buildRequest({

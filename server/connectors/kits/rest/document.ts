@@ -11,12 +11,20 @@ export interface ParsedDocument {
 
 export type DocumentResult = { document: ParsedDocument; problem: null } | { document: null; problem: string };
 
-/** Parses YAML, and so JSON. A problem names the line. */
-export function parseYaml(text: string): DocumentResult {
+/**
+ * Parses YAML, and so JSON. A problem names the line.
+ * @param options.lenient of a name that occurs twice the last value counts, and `<<` merges, as in Python
+ */
+export function parseYaml(text: string, { lenient = false }: { lenient?: boolean } = {}): DocumentResult {
   const lines = new LineCounter();
   const refuse = (problem: string): DocumentResult => ({ document: null, problem });
   try {
-    const parsed = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+    const parsed = parseDocument(text, {
+      lineCounter: lines,
+      prettyErrors: false,
+      uniqueKeys: !lenient,
+      merge: lenient,
+    });
     const [broken] = parsed.errors;
     if (broken) return refuse(`Line ${lines.linePos(broken.pos[0]).line}: ${broken.message}`);
     const value: unknown = parsed.toJS({ maxAliasCount: MAX_ALIASES });

@@ -97,7 +97,12 @@ export class Exchange {
     const timer = setTimeout(() => abort.abort(timeoutError(url.host, timeout_seconds)), timeout_seconds * 1000);
     signal.addEventListener('abort', stop, { once: true });
     try {
-      const init = { method: request.method, headers: signed.headers, body: request.body, signal: abort.signal };
+      const init = {
+        method: request.method,
+        headers: signed.headers,
+        body: signed.body ?? request.body,
+        signal: abort.signal,
+      };
       const response = await this.ctx.fetch(signed.url.href, { ...init, redirect: 'manual' });
       const body = await readBody(response, max_bytes);
       const { status, headers } = response;

@@ -1,6 +1,6 @@
 import { buildApplication, buildRouteMap, text_en } from '@stricli/core';
 import packageFile from '../../package.json' with { type: 'json' };
-import { keys, usage, users } from './commands/account.ts';
+import { keys, serviceAccounts, usage, users } from './commands/account.ts';
 import { cases, events, triggers } from './commands/automation.ts';
 import { audit } from './commands/audit.ts';
 import { connections } from './commands/connections.ts';
@@ -38,6 +38,7 @@ const root = buildRouteMap<string, Cli>({
     events,
     users,
     keys,
+    serviceAccounts,
     usage,
     audit,
     open: openPage,

@@ -10,7 +10,7 @@ type Decide = (isConfirmed: boolean) => void;
 const asking = createStore<Decide | null>(null);
 
 /** Procedures that need a confirmed session. */
-const PROTECTED = /\/users\.(rotateKey|invite|create)\b/;
+const PROTECTED = /\/users\.(rotateKey|createKey|invite|create)\b/;
 const CONFIRMED_MS = 5 * 60_000;
 let confirmedUntil = 0;
 

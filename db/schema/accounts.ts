@@ -44,12 +44,16 @@ export const accountId = () =>
     .notNull()
     .references(() => accounts.id);
 
-/** A person with access to an account. Rows stay when a user is deleted, so that history keeps its names. */
+/** A person or a program with access to an account. Rows stay when a user is deleted, so that history keeps its names. */
 export const users = pgTable(
   'users',
   {
     id: id(),
     account_id: accountId(),
+    /** A service account is a program: it has keys and roles, but no address, invitation or session. */
+    kind: text('kind', { enum: ['person', 'service_account'] })
+      .notNull()
+      .default('person'),
     email: text('email').notNull(),
     full_name: text('full_name').notNull(),
     status: text('status', { enum: ['invited', 'active', 'disabled'] }).notNull(),
@@ -119,7 +123,7 @@ export const userRoles = pgTable(
   (t) => [primaryKey({ columns: [t.user_id, t.role_id] }), index('user_roles_role').on(t.role_id)],
 );
 
-/** Keys of users for the API. A user has one valid key at a time. */
+/** Keys of users for the API. A user has one valid key without a name at a time, and any number with one. */
 export const apiKeys = pgTable(
   'api_keys',
   {
@@ -132,6 +136,10 @@ export const apiKeys = pgTable(
     prefix: text('prefix').notNull(),
     /** HMAC-SHA256 of the whole key, hexadecimal. */
     hash: text('hash').notNull(),
+    /** What uses the key, for keys of programs. Null: the key with which the user signs in. */
+    name: text('name'),
+    /** The permissions that the key may use, of those that the user has. Null: all of them. */
+    scopes: text('scopes').array(),
     created_at: createdAt(),
     expires_at: instant('expires_at').notNull(),
     revoked_at: instant('revoked_at'),
@@ -140,6 +148,7 @@ export const apiKeys = pgTable(
     announced_days: integer('announced_days').array().notNull().default([]),
   },
   (t) => [
+    check('api_keys_scopes', sql`${t.scopes} is null or ${t.name} is not null`),
     uniqueIndex('api_keys_hash').on(t.hash),
     index('api_keys_user').on(t.user_id),
     index('api_keys_expiry').on(t.expires_at).where(sql`${t.revoked_at} is null and 0 <> all(${t.announced_days})`),

@@ -127,6 +127,7 @@ const keyQuery = (db: Db, name: string, { where, session }: { where: SQL; sessio
         select distinct permission from user_roles
         join roles on roles.id = user_roles.role_id cross join unnest(roles.permissions) as permission
         where user_roles.user_id = ${users.id} and (roles.account_id is null or roles.account_id = ${users.account_id})
+          and (${apiKeys.scopes} is null or permission = any(${apiKeys.scopes}))
         order by permission
       ), ' ')`,
     })

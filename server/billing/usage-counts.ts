@@ -16,7 +16,8 @@ const COUNTED: Record<CountedLimit, { noun: string; from: PgTable; where(account
   max_users: {
     noun: 'users',
     from: users,
-    where: (id) => and(eq(users.account_id, id), isNull(users.deleted_at), ne(users.status, 'disabled')),
+    where: (id) =>
+      and(eq(users.account_id, id), isNull(users.deleted_at), eq(users.kind, 'person'), ne(users.status, 'disabled')),
   },
   max_triggers: {
     noun: 'triggers',

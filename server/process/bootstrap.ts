@@ -10,6 +10,7 @@ import type { Secrets } from '../platform/secrets.ts';
 import { type Permission, SYSTEM_ROLES } from '../api/permissions.ts';
 
 const LOCK = 7_300_003;
+const isPerson = eq(users.kind, 'person');
 
 const DESCRIPTIONS: Record<keyof typeof SYSTEM_ROLES, string> = {
   Administrator: 'Full access to the account',
@@ -88,7 +89,7 @@ async function administrator(tx: Db, wanted: { account_id: string; role_id: stri
     .select({ id: users.id })
     .from(users)
     .innerJoin(userRoles, and(eq(userRoles.user_id, users.id), eq(userRoles.role_id, role_id)))
-    .where(and(eq(users.account_id, account_id), eq(users.status, 'active'), isNull(users.deleted_at)))
+    .where(and(eq(users.account_id, account_id), isPerson, eq(users.status, 'active'), isNull(users.deleted_at)))
     .orderBy(sql`lower(${users.email}) = lower(${email}) desc`, asc(users.created_at))
     .limit(1);
   if (found) return found.id;
@@ -127,7 +128,10 @@ async function anyLiveKey(tx: Db, of: { account_id: string; role_id: string; has
   const [live] = await tx
     .select({ id: apiKeys.id })
     .from(apiKeys)
-    .innerJoin(users, and(eq(users.id, apiKeys.user_id), eq(users.status, 'active'), isNull(users.deleted_at)))
+    .innerJoin(
+      users,
+      and(eq(users.id, apiKeys.user_id), isPerson, eq(users.status, 'active'), isNull(users.deleted_at)),
+    )
     .where(
       and(
         eq(apiKeys.account_id, of.account_id),

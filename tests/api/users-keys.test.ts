@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import { apiKeys, events, users } from '../../db/schema/index.ts';
 import { bootstrap } from '../../server/process/bootstrap.ts';
+import { openSession } from '../../server/resources/users/sessions.ts';
 import { announceExpiringKeys } from '../../server/worker/key-expiry.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -198,5 +199,138 @@ describe('the expiry of a key', () => {
     const rest = await announceExpiringKeys(t.deps);
     expect(counts[0] + counts[1] + rest).toBe(230);
     expect(await announceExpiringKeys(t.deps)).toBe(0);
+  });
+});
+
+describe('a key of a program', () => {
+  const create = (call: typeof api.call, body: object) => call('POST', '/api_keys', { name: 'Deployment', ...body });
+
+  test('POST /api_keys 201, 400: has a name, scopes and an expiry, and ends no other key', async () => {
+    const { key, call, id } = await member(['connections.run', 'connections.update']);
+    const { status, body } = await create(call, {
+      scopes: ['connections.run', 'connections.run'],
+      expires_in_days: 10,
+    });
+    expect(status).toBe(201);
+    expect(hoursUntil(body.expires_at)).toBeCloseTo(240, 1);
+    await create(call, { name: 'Another' });
+    await rpc(call, 'users.rotateKey', { grace_hours: 24 });
+    expect(await liveKeys(id)).toHaveLength(4);
+    expect((await api.as(key)('GET', '/users/me')).status).toBe(200);
+    const { body: listed } = await call('GET', '/users/me/api_keys');
+    expect(listed.find((one: { id: string }) => one.id === body.id)).toMatchObject({
+      name: 'Deployment',
+      scopes: ['connections.run'],
+      status: 'live',
+      last_used_at: null,
+    });
+    for (const wrong of [
+      { expires_in_days: 0 },
+      { expires_in_days: 366 },
+      { scopes: [] },
+      { scopes: ['all'] },
+      { name: '' },
+    ]) {
+      expect((await create(call, wrong)).status).toBe(422);
+    }
+    await db.insert(apiKeys).values(
+      Array.from({ length: 50 }, (_, n) => ({
+        account_id: t.account_id,
+        user_id: id,
+        prefix: 'p',
+        name: `${n}`,
+        hash: `${id} ${n}`,
+        expires_at: body.expires_at,
+      })),
+    );
+    expect((await create(call, {})).body.code).toBe('too_many_keys');
+  });
+
+  test('may do what both its scopes and the roles of its user allow, at that moment', async () => {
+    const { call, id } = await member(['roles.manage', 'billing.read']);
+    const { body } = await create(call, { scopes: ['roles.manage', 'users.manage'] });
+    const program = api.as(body.api_key);
+    expect((await program('GET', '/users/me')).body.permissions).toEqual(['roles.manage']);
+    expect((await program('GET', '/billing/plans')).status).toBe(403);
+    expect((await program('POST', '/users', { email: 'x@example.test', full_name: 'X' })).status).toBe(403);
+    await db.execute(sql`delete from user_roles where user_id = ${id}`);
+    expect((await program('GET', '/users/me')).body.permissions).toEqual([]);
+  });
+
+  test('creates no key with more than its own scopes, and is followed by one with the same', async () => {
+    const { call, id } = await member(['connections.run', 'connections.update']);
+    const { body } = await create(call, { scopes: ['connections.run'], expires_in_days: 7 });
+    const program = api.as(body.api_key);
+    for (const scopes of [null, ['connections.run', 'connections.update']]) {
+      expect((await create(program, { scopes })).body.code).toBe('scope_exceeds_key');
+    }
+    expect((await create(program, { scopes: ['connections.run'] })).status).toBe(201);
+    const { result } = await rpc(program, 'users.rotateKey', { grace_hours: 0 });
+    expect(hoursUntil(result.expires_at)).toBeCloseTo(7 * 24, 1);
+    const next = await api.as(result.api_key)('GET', '/users/me');
+    expect(next.body).toMatchObject({ id, permissions: ['connections.run'] });
+    expect((await program('GET', '/users/me')).status).toBe(401);
+    expect((await call('GET', '/users/me')).status).toBe(200);
+  });
+});
+
+describe('a service account', () => {
+  test('POST /service_accounts 201, 400; GET /service_accounts 200: has roles and keys, and no session', async () => {
+    const role = (await api.call('POST', '/roles', { name: 'Runner', permissions: ['connections.run'] })).body;
+    const made = await api.call('POST', '/service_accounts', { name: 'Deployment', role_ids: [role.id] });
+    expect(made.status).toBe(201);
+    const { id } = made.body;
+    expect((await api.call('POST', '/service_accounts', { name: 'X', role_ids: [id] })).body.code).toBe(
+      'invalid_reference',
+    );
+    const created = await api.call('POST', '/api_keys', { name: 'ci', user_id: id });
+    expect(created.status).toBe(201);
+    const program = api.as(created.body.api_key);
+    expect((await program('GET', '/users/me')).body).toMatchObject({ id, permissions: ['connections.run'] });
+    const { body: accounts } = await api.call('GET', '/service_accounts');
+    expect(accounts).toMatchObject([
+      { id, name: 'Deployment', is_active: true, live_keys: 1, roles: [{ name: 'Runner' }] },
+    ]);
+    const { body: people } = await api.call('GET', '/users');
+    expect(people.map((one: { id: string }) => one.id)).not.toContain(id);
+    await expect(
+      openSession(t.deps, created.body.api_key, { request_id: 'r', address: '', user_agent: null }),
+    ).rejects.toMatchObject({ status: 403, code: 'is_service_account' });
+    expect((await api.call('POST', `/users/${id}/invitation`)).body.code).toBe('is_service_account');
+    await api.call('POST', `/users/${id}`, { is_active: false });
+    expect((await program('GET', '/users/me')).status).toBe(401);
+    await api.call('POST', `/users/${id}`, { is_active: true });
+    expect((await program('GET', '/users/me')).status).toBe(200);
+    expect((await api.call('DELETE', `/users/${id}`)).status).toBe(204);
+    expect((await program('GET', '/users/me')).status).toBe(401);
+    expect((await api.call('GET', '/service_accounts')).body).toEqual([]);
+  });
+
+  test('gets keys only from callers with its permissions; people get none from others', async () => {
+    const role = (await api.call('POST', '/roles', { name: 'Biller', permissions: ['billing.read'] })).body;
+    const { id } = (await api.call('POST', '/service_accounts', { name: 'Bills', role_ids: [role.id] })).body;
+    const manager = await member(['users.manage']);
+    expect((await manager.call('POST', '/api_keys', { name: 'x', user_id: id })).body.code).toBe('permission_denied');
+    expect((await manager.call('POST', '/service_accounts', { name: 'x', role_ids: [role.id] })).body.code).toBe(
+      'cannot_grant_unheld_permission',
+    );
+    const viewer = await member();
+    expect((await viewer.call('POST', '/api_keys', { name: 'x', user_id: id })).status).toBe(403);
+    expect((await api.call('POST', '/api_keys', { name: 'x', user_id: viewer.id })).body.code).toBe(
+      'not_a_service_account',
+    );
+    const other = await api.otherAccount();
+    expect((await other.call('POST', '/api_keys', { name: 'x', user_id: id })).status).toBe(404);
+  });
+
+  test('is not the last administrator', async () => {
+    const other = await api.otherAccount();
+    const { body: roles } = await other.call('GET', '/roles');
+    const administrator = roles.find((one: { name: string }) => one.name === 'Administrator').id as string;
+    const { body: me } = await other.call('GET', '/users/me');
+    await other.call('POST', `/roles/${administrator}/users/${me.id}`);
+    await other.call('POST', '/service_accounts', { name: 'Root', role_ids: [administrator] });
+    const { status, body } = await other.call('DELETE', `/roles/${administrator}/users/${me.id}`);
+    expect([status, body.code]).toEqual([400, 'last_administrator']);
   });
 });

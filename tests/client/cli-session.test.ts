@@ -176,6 +176,33 @@ describe('keys', () => {
   });
 });
 
+describe('keys of programs', () => {
+  test('are created for a service account, listed and revoked after a confirmation', async () => {
+    await cli.run(['service-accounts', 'create', 'ci', '--role', 'Creator']);
+    expect((await cli.run(['service-accounts', 'list'])).out).toContain('Creator');
+    const created = await cli.run([
+      'keys',
+      'create',
+      'nightly',
+      '--service-account',
+      'ci',
+      '--scope',
+      'connections.run',
+    ]);
+    const [api_key = ''] = /dpm_\w+/.exec(created.out) ?? [];
+    expect((await api.as(api_key)('GET', '/users/me')).body.permissions).toEqual(['connections.run']);
+    const { out } = await cli.run(['keys', 'list', '--service-account', 'ci', '--json']);
+    const [{ id, name }] = JSON.parse(out);
+    expect(name).toBe('nightly');
+    const revoke = ['keys', 'revoke', id, '--service-account', 'ci'];
+    expect((await cli.run(revoke)).code).toBe(2);
+    expect((await api.as(api_key)('GET', '/users/me')).status).toBe(200);
+    expect((await cli.run([...revoke, '--yes'])).code).toBe(0);
+    expect((await api.as(api_key)('GET', '/users/me')).status).toBe(401);
+    expect((await cli.run(['service-accounts', 'delete', 'ci', '--yes'])).code).toBe(0);
+  });
+});
+
 describe('audit', () => {
   test('lists entries, and verifies them with the exit code as the result', async () => {
     await api.call('POST', '/roles', { name: 'Auditors', permissions: ['audit.read'] });

@@ -127,6 +127,24 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
       await page.getByRole('dialog').getByRole('textbox', { name: 'Email' }).waitFor();
     },
   },
+  'create-key': {
+    path: '/console/profile',
+    shows: 'Permissions',
+    open: async (page) => {
+      await page.getByRole('button', { name: 'Create key' }).click();
+      await page.getByRole('dialog').getByText('Scopes').waitFor();
+    },
+  },
+  'service-account': {
+    path: '/console/users',
+    shows: 'Service accounts',
+    open: async (page) => {
+      await page.getByRole('button', { name: 'Create service account' }).click();
+      await page.getByRole('dialog').getByRole('textbox', { name: 'Name' }).fill('Deployment');
+      await page.getByRole('dialog').getByRole('button', { name: 'Create service account' }).click();
+      await page.getByRole('button', { name: 'Create key' }).waitFor();
+    },
+  },
   roles: { path: '/console/roles', shows: 'Viewer' },
   audit: {
     path: '/console/audit?kind=change&action=connections.*',

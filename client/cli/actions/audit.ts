@@ -25,8 +25,8 @@ export async function listAudit(cli: Cli, flags: AuditListing): Promise<void> {
     columns: {
       time: ({ occurred_at }) => moment(occurred_at),
       actor: ({ actor }) => actor.name ?? actor.type,
-      kind: ({ kind, operation }) => operation ?? kind,
-      action: ({ action }) => action,
+      kind: (entry) => entry.operation ?? entry.kind,
+      action: (entry) => entry.action,
       resource: ({ resource }) => (resource ? `${resource.type} ${resource.name ?? resource.id}` : ''),
       outcome: ({ outcome, code, count }) => `${code ?? outcome}${count > 1 ? ` × ${count}` : ''}`,
     },

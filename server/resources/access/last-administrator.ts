@@ -27,7 +27,14 @@ async function hasAdministrator({ db, principal }: Ctx): Promise<boolean> {
     .from(users)
     .innerJoin(userRoles, eq(userRoles.user_id, users.id))
     .innerJoin(roles, and(eq(roles.id, userRoles.role_id), isNull(roles.account_id), eq(roles.name, 'Administrator')))
-    .where(and(eq(users.account_id, principal.account_id), eq(users.status, 'active'), isNull(users.deleted_at)))
+    .where(
+      and(
+        eq(users.account_id, principal.account_id),
+        eq(users.kind, 'person'),
+        eq(users.status, 'active'),
+        isNull(users.deleted_at),
+      ),
+    )
     .limit(1);
   return one !== undefined;
 }

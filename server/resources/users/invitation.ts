@@ -51,11 +51,14 @@ const permissionsOf = async (ctx: Pick<Ctx, 'db'>, user_id: string): Promise<str
 /**
  * Creates a new link for a user who lost the link or the key; the previous link ends. The link gives access to all that
  * the user can do, so the caller must hold the same permissions.
- * @throws ApiError 404; 400 `user_disabled`, `cannot_grant_unheld_permission`.
+ * @throws ApiError 404; 400 `is_service_account`, `user_disabled`, `cannot_grant_unheld_permission`.
  */
 export async function inviteUser(ctx: Ctx, { user_id }: { user_id: string }): Promise<Invitation> {
   requireConfirmed(ctx);
   const user = await lockUser(ctx, user_id);
+  if (user.kind === 'service_account') {
+    throw badRequest('is_service_account', 'A service account cannot be invited. Create a key for it');
+  }
   if (user.status === 'disabled') throw badRequest('user_disabled', 'A disabled user cannot be invited');
   const permissions = await permissionsOf(ctx, user.id);
   requireHeld(ctx, permissions);

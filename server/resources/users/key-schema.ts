@@ -1,11 +1,17 @@
 import { z } from 'zod';
-import { idInBody, instant } from '../../api/wire-types.ts';
+import { PERMISSIONS } from '../../api/permissions.ts';
+import { idInBody, instant, name } from '../../api/wire-types.ts';
 import { UserSchema } from './schema.ts';
 
 export const ApiKeySchema = z.object({
   id: z.string(),
   user_id: z.string(),
   prefix: z.string(),
+  name: z.string().nullable().meta({ description: 'What uses the key. Null: the key with which the user signs in.' }),
+  scopes: z
+    .array(z.string())
+    .nullable()
+    .meta({ description: 'The permissions that the key may use, of those that its user has. Null: all.' }),
   status: z.enum(['live', 'expired', 'revoked']),
   /** Whether this key authenticates the request. */
   is_current: z.boolean(),
@@ -32,6 +38,22 @@ export const RotateKeyRequest = z
     grace_hours: z.int().min(0).max(168).default(24),
   })
   .meta({ id: 'RotateKeyRequest', examples: [{ grace_hours: 24 }] });
+
+export const CreateKeyRequest = z
+  .strictObject({
+    name: name().meta({ description: 'What uses the key.' }),
+    scopes: z
+      .array(z.enum(PERMISSIONS))
+      .min(1)
+      .max(100)
+      .nullable()
+      .default(null)
+      .meta({ description: 'Permissions that the key may use, of those that its user has. Null: all of them.' }),
+    expires_in_days: z.int().min(1).max(365).default(90),
+    user_id: idInBody().optional().meta({ description: 'A service account. Default: the caller.' }),
+  })
+  .meta({ id: 'CreateKeyRequest', examples: [{ name: 'Nightly deployment', scopes: ['connections.run'] }] });
+export type CreateKeyRequest = z.infer<typeof CreateKeyRequest>;
 
 export const RotatedKey = NewApiKey.extend({
   previous: z.object({ id: z.string(), prefix: z.string(), expires_at: instant() }),

@@ -1,26 +1,30 @@
 import { and, desc, eq, sql } from 'drizzle-orm';
-import { apiKeys, users } from '../../../db/schema/index.ts';
+import { type ApiKeyRow, apiKeys, users } from '../../../db/schema/index.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
 import { requireAllOf } from '../access/memberships.ts';
 import { lockUser } from '../access/user.ts';
 import { causedBy, emitKeyEvent } from './events.ts';
-import { isLive, issueKey } from './issue-key.ts';
+import { isLive, issueKey, type ProgramKey } from './issue-key.ts';
 import type { ApiKeySchema, RotatedKey } from './key-schema.ts';
 import { selectUser } from './query.ts';
 import { requireConfirmed } from './sessions.ts';
+
+const DAY_MS = 86_400_000;
 
 /** Marks all expiry warnings as sent: the rotation event has already announced the end. */
 const ALL_ANNOUNCED = [14, 7, 1, 0];
 
 /**
  * Creates a new key for the caller, returned only here. The key of the request works for `grace_hours` more, at most
- * until its own expiry; all other keys end immediately.
+ * until its own expiry; all other keys without a name end immediately. The key of a program is followed by one with the
+ * same name, scopes and lifetime.
  */
 export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number }): Promise<RotatedKey> {
   requireConfirmed(ctx);
   const user = await lockUser(ctx, ctx.principal.user_id);
+  const [before] = await ctx.db.select().from(apiKeys).where(eq(apiKeys.id, ctx.principal.api_key_id));
   const [previous] = await ctx.db
     .update(apiKeys)
     .set({
@@ -36,9 +40,16 @@ export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number
     secrets: ctx.deps.secrets,
     event: 'api_key_rotated',
     keep: previous.id,
+    program: successorOf(before),
     facts: { previous_prefix: previous.prefix, previous_expires_at: previous.expires_at },
   });
   return { ...made, previous };
+}
+
+function successorOf(key: ApiKeyRow | undefined): ProgramKey | undefined {
+  if (!key || key.name === null) return undefined;
+  const days = Math.max(1, Math.round((Date.parse(key.expires_at) - Date.parse(key.created_at)) / DAY_MS));
+  return { name: key.name, scopes: key.scopes, days };
 }
 
 /** Keys of the caller, or of a user whom the caller may manage; newest first. Without the secret part. */

@@ -7,16 +7,16 @@ import { isId } from '../../api/wire-types.ts';
 import type { UserSchema } from './schema.ts';
 
 // Spelled out: the query builder omits the table name, and in the subquery `id` would mean another table's.
-const rolesJson = sql<UserSchema['roles']>`(
+export const rolesJson = sql<UserSchema['roles']>`(
   select coalesce(json_agg(json_build_object('id', r.id, 'name', r.name) order by r.name collate "C", r.id), '[]')
   from user_roles m join roles r on r.id = m.role_id where m.user_id = users.id)`;
 
 const select = (db: Db) => db.select({ user: users, roles: rolesJson }).from(users);
 
-/** Newest first. */
+/** People, newest first. */
 export const selectUsers = (db: Db, account_id: string) =>
   select(db)
-    .where(and(eq(users.account_id, account_id), isNull(users.deleted_at)))
+    .where(and(eq(users.account_id, account_id), eq(users.kind, 'person'), isNull(users.deleted_at)))
     .orderBy(desc(users.created_at), desc(users.id));
 
 /** @throws ApiError 404 */

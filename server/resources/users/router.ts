@@ -11,13 +11,16 @@ import {
   AcceptedInvitation,
   AcceptInvitationRequest,
   ApiKeySchema,
+  CreateKeyRequest,
   Invitation,
   ListKeysRequest,
+  NewApiKey,
   RevokeKeyRequest,
   RotatedKey,
   RotateKeyRequest,
 } from './key-schema.ts';
 import { listKeys, revokeKey, rotateKey } from './keys.ts';
+import { createKey } from './program-keys.ts';
 import { getMe } from './current-user.ts';
 import { putOnboardingState } from './onboarding.ts';
 import {
@@ -30,6 +33,8 @@ import {
   UserSchemaWithMeTagged,
 } from './schema.ts';
 import { deleteUser, getUser, listUsers } from './service.ts';
+import { CreateServiceAccountRequest, ServiceAccountSchema } from './service-account-schema.ts';
+import { createServiceAccount, listServiceAccounts } from './service-accounts.ts';
 import { ConfirmSessionRequest, ListSessionsRequest, SessionSchema } from './session-schema.ts';
 import { confirmSession, endListedSession, listSessions } from './sessions.ts';
 import { updateUser } from './update.ts';
@@ -147,7 +152,7 @@ export const usersRouter = router({
         operation_id: 'rotate_api_key',
         summary: 'Create a new API key for the caller',
         description:
-          'The key of the call keeps working for `grace_hours`; all other keys of the caller end at once. The new key is returned only here.',
+          'The key of the call keeps working for `grace_hours`; all other keys of the caller without a name end at once. A key with a name is replaced by one with the same name, scopes and lifetime. The new key is returned only here.',
         addition: true,
         status: 201,
         body: RotateKeyRequest,
@@ -156,6 +161,46 @@ export const usersRouter = router({
     )
     .output(RotatedKey)
     .mutation(({ ctx, input }) => rotateKey(ctx, input)),
+  createKey: write(null)
+    .concat(
+      rest('POST', '/api_keys', {
+        operation_id: 'create_api_key',
+        summary: 'Create an API key with a name, scopes and an expiry',
+        description:
+          'For programs: the caller may have several. With `user_id`, a key of a service account; needs `users.manage`. A key can do what its user may do at that moment, limited to its scopes; reads need no permission. The key is returned only here.',
+        addition: true,
+        status: 201,
+        body: CreateKeyRequest,
+        errors: [400, 403, 404],
+      }),
+    )
+    .output(NewApiKey)
+    .mutation(({ ctx, input }) => createKey(ctx, input)),
+  listServiceAccounts: read
+    .concat(
+      rest('GET', '/service_accounts', {
+        operation_id: 'list_service_accounts',
+        summary: 'List service accounts, newest first',
+        description: 'Users for programs, which the list of users does not contain.',
+        addition: true,
+      }),
+    )
+    .output(z.array(ServiceAccountSchema))
+    .query(({ ctx }) => listServiceAccounts(ctx)),
+  createServiceAccount: write('users.manage')
+    .concat(
+      rest('POST', '/service_accounts', {
+        operation_id: 'create_service_account',
+        summary: 'Create a user for a program',
+        description: 'It has roles and keys, but cannot sign in to the console. Edit and delete it as a user.',
+        addition: true,
+        status: 201,
+        body: CreateServiceAccountRequest,
+        errors: [400],
+      }),
+    )
+    .output(ServiceAccountSchema)
+    .mutation(({ ctx, input }) => createServiceAccount(ctx, input)),
   confirmSession: write(null)
     .input(rpcInput(ConfirmSessionRequest))
     .output(z.void())

@@ -17,10 +17,11 @@ export const SESSION_DAYS = 30;
 
 /**
  * Signs in to the web console with an API key. The token is returned only here; the database stores its hash.
- * @throws ApiError 401 as `authenticate`.
+ * @throws ApiError 401 as `authenticate`; 403 `is_service_account`.
  */
 export async function openSession(deps: Deps, api_key: string, caller: Caller): Promise<{ token: string }> {
   const principal = await authenticate(deps, { authorization: `Bearer ${api_key}` });
+  await refuseServiceAccount(deps, principal.user_id);
   const token = randomBytes(32).toString('base64url');
   const now = sql`now()`;
   await deps.db.transaction(async (tx) => {
@@ -45,6 +46,12 @@ export async function openSession(deps: Deps, api_key: string, caller: Caller): 
     });
   });
   return { token };
+}
+
+async function refuseServiceAccount({ db }: Deps, user_id: string): Promise<void> {
+  const [user] = await db.select({ kind: users.kind }).from(users).where(eq(users.id, user_id));
+  if (user?.kind !== 'service_account') return;
+  throw new ApiError(403, 'is_service_account', 'A service account cannot sign in to the console. Use your own key');
 }
 
 /** Ends a session. Unknown sessions are not an error. */

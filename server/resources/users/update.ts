@@ -68,7 +68,7 @@ async function setRoles(ctx: Ctx, user: UserRow, wanted: string[]): Promise<void
 /** Enabling a user with an open invitation sets the status back to invited. */
 async function setActive(ctx: Ctx, user: UserRow, is_active: boolean): Promise<void> {
   if (is_active === (user.status !== 'disabled')) return;
-  if (is_active) await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_users' });
+  if (is_active && user.kind === 'person') await checkLimit(ctx, await accountPlan(ctx), { limit: 'max_users' });
   const status = is_active ? await statusWhenEnabled(ctx, user) : 'disabled';
   const [changed] = await ctx.db.update(users).set({ status }).where(eq(users.id, user.id)).returning();
   if (!changed) throw new Error('the locked row no longer exists');
@@ -77,6 +77,7 @@ async function setActive(ctx: Ctx, user: UserRow, is_active: boolean): Promise<v
 
 /** Every user who was ever active has or had a key. */
 async function statusWhenEnabled({ db }: Ctx, user: UserRow): Promise<'active' | 'invited'> {
+  if (user.kind === 'service_account') return 'active';
   const [key] = await db.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.user_id, user.id)).limit(1);
   return key ? 'active' : 'invited';
 }

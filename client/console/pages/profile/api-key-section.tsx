@@ -1,17 +1,15 @@
 import { Alert, Button, Modal, Select } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { useCurrentUser } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { Confirm } from '../../components/confirm.tsx';
+import { CreateKeyDialog } from '../../components/create-key.tsx';
+import { KeyList } from '../../components/key-list.tsx';
 import { CopyField } from '../../components/copy-field.tsx';
 import { formatDateTime, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
-import { QueryView } from '../../components/query-view.tsx';
 import { notifyFailure } from '../../components/notices.tsx';
 import { Section } from '../../components/page.tsx';
-import { labelOf, Status } from '../../components/status.tsx';
 import { forgetConfirmation } from '../../confirm-session.tsx';
 import { signedOut, signIn } from '../../session.ts';
 import { useAction } from '../../use-action.ts';
@@ -26,7 +24,7 @@ export function ApiKeySection() {
     <Section
       title="API key"
       lead="For the API, the CLI and signing in here. A key is shown only once, when it is created."
-      actions={<Rotation />}
+      actions={<KeyActions />}
     >
       <div className="stack">
         <div className="key-field">
@@ -41,9 +39,22 @@ export function ApiKeySection() {
         <p className="dimmed">
           Expires {formatDateTime(expires_at)} · Last used <RelativeTime at={api_key.last_used_at} never="never" />
         </p>
-        <Keys />
+        <KeyList />
       </div>
     </Section>
+  );
+}
+
+function KeyActions() {
+  const [isCreating, setCreating] = useState(false);
+  return (
+    <div className="row">
+      <Button variant="default" leftSection={<Icon name="key" size={16} />} onClick={() => setCreating(true)}>
+        Create key
+      </Button>
+      <Rotation />
+      {isCreating && <CreateKeyDialog onClose={() => setCreating(false)} />}
+    </div>
   );
 }
 
@@ -119,48 +130,5 @@ function Rotation() {
         )}
       </Modal>
     </>
-  );
-}
-
-function Keys() {
-  const keys = useQuery(trpc.users.listKeys.queryOptions({}));
-  const revoke = useAction(trpc.users.revokeKey, { done: 'Key revoked', refresh: [trpc.users.listKeys] });
-  return (
-    <QueryView query={keys} skeleton={null}>
-      {(list) => (
-        <details className="fold">
-          <summary>{pluralize(list.length, 'key')}</summary>
-          <ul className="lines">
-            {list.map((key) => (
-              <li key={key.id}>
-                <code className="grow">{key.prefix}</code>
-                <span className="dimmed">
-                  Created <RelativeTime at={key.created_at} />, {key.status === 'live' ? 'expires' : 'ended'}{' '}
-                  <RelativeTime at={key.revoked_at ?? key.expires_at} />
-                </span>
-                <Status
-                  value={key.is_current ? 'live' : key.status}
-                  label={key.is_current ? 'This session' : labelOf(key.status)}
-                />
-                {key.status === 'live' && !key.is_current && (
-                  <Confirm
-                    title={`Revoke ${key.prefix}?`}
-                    action="Revoke key"
-                    onConfirm={() => revoke.mutate({ key_id: key.id })}
-                    trigger={(open) => (
-                      <Button size="xs" variant="light" color="red" loading={revoke.isPending} onClick={open}>
-                        Revoke
-                      </Button>
-                    )}
-                  >
-                    Requests with this key fail from now on.
-                  </Confirm>
-                )}
-              </li>
-            ))}
-          </ul>
-        </details>
-      )}
-    </QueryView>
   );
 }

@@ -11,6 +11,7 @@ import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { InviteDialog } from './invite-dialog.tsx';
+import { ServiceAccounts } from './service-accounts.tsx';
 import { UserMenu } from './user-menu.tsx';
 
 export type User = RouterOutputs['users']['list'][number];
@@ -36,6 +37,7 @@ export default function UsersPage() {
       }
     >
       <QueryView query={users}>{(rows) => <Table users={rows} />}</QueryView>
+      <ServiceAccounts />
       {isInviting && <InviteDialog onClose={() => setInviting(false)} />}
     </Page>
   );

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, check, index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { bigint, boolean, check, doublePrecision, index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 import { createdAt, instant } from './columns.ts';
 import { accountConnectors } from './connectors.ts';
 import { connectionStreams } from './connections.ts';
@@ -18,6 +18,9 @@ export const changeReaders = pgTable(
       .notNull()
       .references(() => accountConnectors.id),
     lag_bytes: bigint('lag_bytes', { mode: 'number' }),
+    /** Null: measured in bytes only, while nothing was read. */
+    lag_seconds: doublePrecision('lag_seconds'),
+    lag_measured_at: instant('lag_measured_at'),
     /** The event `change_log_lagging` was emitted. */
     is_lagging: boolean('is_lagging').notNull().default(false),
     /** Number of failed attempts to release the log. */
@@ -27,7 +30,7 @@ export const changeReaders = pgTable(
     created_at: createdAt(),
   },
   (t) => [
-    check('change_readers_counts', sql`${t.lag_bytes} >= 0 and ${t.failures} >= 0`),
+    check('change_readers_counts', sql`${t.lag_bytes} >= 0 and ${t.lag_seconds} >= 0 and ${t.failures} >= 0`),
     index('change_readers_due').on(t.next_look_at),
     index('change_readers_source').on(t.source_id),
   ],

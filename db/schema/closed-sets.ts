@@ -108,7 +108,7 @@ export const HELD_STREAM_RUN: (typeof STREAM_RUN_STATUSES)[number][] = ['running
 /** Stream run states that still change. */
 export const LIVE_STREAM_RUN: typeof HELD_STREAM_RUN = ['pending', 'retrying', ...HELD_STREAM_RUN];
 
-export const SCHEDULE_TYPES = ['manual', 'interval', 'cron'] as const;
+export const SCHEDULE_TYPES = ['manual', 'interval', 'cron', 'continuous'] as const;
 
 export const VERIFICATION_STATUSES = ['queued', 'running', 'stopping', 'succeeded', 'failed', 'stopped'] as const;
 /** Verification states that still change. */

@@ -4,7 +4,7 @@ import { cronTicks, parseCron } from './cron-ticks.ts';
 
 /** A schedule as stored with the connection. */
 export interface Schedule {
-  type: 'manual' | 'interval' | 'cron';
+  type: 'manual' | 'interval' | 'cron' | 'continuous';
   interval_minutes: number | null;
   cron_expression: string | null;
   timezone: string;
@@ -23,6 +23,9 @@ const MINUTE = 60_000;
 /** Unix cron only: no seconds, no Quartz signs (`?`, `L`, `W`, `#`), no `@daily`. */
 const FIVE_FIELDS = /^[\dA-Za-z*,/-]+( +[\dA-Za-z*,/-]+){4}$/;
 const QUARTZ_LETTERS = /(?:^|[\s,\d])[LW](?:$|[\s,\d])/i;
+
+/** A run follows the log of its source until it rolls over into the next one. */
+export const isContinuous = ({ type }: Pick<Schedule, 'type'>): boolean => type === 'continuous';
 
 /** Daily at a time of day is cron too, so that both handle clock changes alike. */
 function cronOf(schedule: Schedule): string | null {
@@ -53,7 +56,7 @@ export function checkSchedule(schedule: Schedule, now: Date): void {
 }
 
 /**
- * The next `count` ticks after `after`, ascending; none for a manual schedule. Interval ticks lie on the grid
+ * The next `count` ticks after `after`, ascending; none for a manual or continuous schedule. Interval ticks lie on the grid
  * `anchor + n × interval`, so neither a late tick nor a manual run shifts them. `anchor` is the last known tick, or the
  * instant at which the schedule was set.
  */
@@ -69,23 +72,29 @@ export function nextTicks(schedule: Schedule, from: { anchor: Date; after: Date 
 
 const TICKS_LOOKED_AT = 200;
 
-/** The shortest time between two ticks, in minutes; null for a manual schedule. For cron, among the next 200 ticks. */
+/**
+ * The shortest time between two ticks, in minutes; null for a manual schedule, 0 for a continuous one. For cron, among the
+ * next 200 ticks.
+ */
 export function shortestGapMinutes(schedule: Schedule, now: Date): number | null {
   if (schedule.type === 'manual') return null;
+  if (isContinuous(schedule)) return 0;
   if (schedule.type === 'interval') return schedule.interval_minutes;
   const ticks = nextTicks(schedule, { anchor: now, after: now }, TICKS_LOOKED_AT).map((tick) => tick.getTime());
   const gaps = ticks.slice(1).map((tick, index) => (tick - ticks[index]!) / MINUTE);
   return gaps.length === 0 ? null : Math.min(...gaps);
 }
 
-/** The next tick, ISO; null for a manual schedule. */
+/** The next tick, ISO; null for a manual schedule. A continuous one is due at once. */
 export function nextRunAt(schedule: Schedule, from: { anchor: Date; after: Date }): string | null {
+  if (isContinuous(schedule)) return from.after.toISOString();
   return nextTicks(schedule, from, 1)[0]?.toISOString() ?? null;
 }
 
 /** The schedule in words, such as "Every 15 minutes". */
 export function describeSchedule(schedule: Schedule): string {
   if (schedule.type === 'manual') return 'Manual: runs only on request';
+  if (isContinuous(schedule)) return 'Continuous: each change as it is committed';
   const zone = ` (${schedule.timezone})`;
   if (schedule.time_of_day !== null) return `Every day at ${schedule.time_of_day}${zone}`;
   if (schedule.type === 'cron') {

@@ -27,6 +27,8 @@ export interface Config {
   RETRY_BACKOFF_SECONDS: number;
   /** An incremental stream commits rows and state after this amount; with merges, after four times the amount. */
   CHECKPOINT_KB: number;
+  /** A run of a continuous connection ends after this time, and the next one begins. */
+  CONTINUOUS_RUN_MINUTES: number;
   /** An attempt ends when neither side of a stream passes anything for this long, and nothing shows that it works. */
   IDLE_LIMIT_SECONDS: number;
   /** An attempt ends when it has waited for one lock for this long. */
@@ -127,6 +129,7 @@ const Environment = z.object({
   WORKER_CONCURRENCY: wholeNumber(1, 64).default(4),
   RETRY_BACKOFF_SECONDS: wholeNumber(0, 1800).default(10),
   CHECKPOINT_KB: wholeNumber(1, 1024 * 1024).default(32 * 1024),
+  CONTINUOUS_RUN_MINUTES: wholeNumber(1, 720).default(360),
   IDLE_LIMIT_SECONDS: wholeNumber(1, 86_400).default(60),
   LOCK_WAIT_LIMIT_SECONDS: wholeNumber(1, 86_400).default(3600),
   SMTP_URL: z.string().refine(urlOf('smtp:', 'smtps:'), 'must be an smtp:// or smtps:// URL').optional(),

@@ -20,6 +20,7 @@ export const ERROR_CODES = [
   'connector_id_mismatch',
   'connector_pair_unsupported',
   'connector_type_mismatch',
+  'continuous_unsupported',
   'credits_exhausted',
   'cross_site_request',
   'cursor_required',

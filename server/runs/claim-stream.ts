@@ -211,11 +211,18 @@ export async function recordProgress(
   return held?.status ?? null;
 }
 
+/** The run and the connection of claims, as they are now. */
+interface SharedProgress {
+  status: RunStatus;
+  connection_status: ConnectionRow['status'];
+  revision: number;
+}
+
 /** As `recordProgress`, for claims with one fence. @returns null if this worker has lost one of them */
-export async function recordGroupProgress(
+export async function recordSharedProgress(
   db: Db,
   held: readonly { claim: Claim; progress: Progress; warnings: readonly StoredWarning[] }[],
-): Promise<RunStatus | null> {
+): Promise<SharedProgress | null> {
   const [first] = held;
   if (!first) return null;
   const progress = held.map((one) => ({
@@ -223,23 +230,24 @@ export async function recordGroupProgress(
     ...one.progress,
     warnings: one.warnings.length > 0 ? one.warnings : undefined,
   }));
-  const rows = await db.execute<{ status: RunStatus }>(sql`
+  const rows = await db.execute<SharedProgress & Record<string, unknown>>(sql`
     update stream_runs s set rows_read = p.rows_read, bytes_read = p.bytes_read, rows_loaded = p.rows_loaded,
       rows_updated = p.rows_updated, rows_deleted = p.rows_deleted, bytes_loaded = p.bytes_loaded,
       log_lag_bytes = p.log_lag_bytes, requests_count = p.requests_count, estimated_rows = p.estimated_rows,
       first_row_at = p.first_row_at, warnings = coalesce(p.warnings, s.warnings), source_snapshot = p.source_snapshot,
       heartbeat_at = clock_timestamp()
-    from connection_runs r, jsonb_to_recordset(${JSON.stringify(progress)}::text::jsonb) as p (id uuid, rows_read bigint,
-      bytes_read bigint, rows_loaded bigint, rows_updated bigint, rows_deleted bigint, bytes_loaded bigint,
-      log_lag_bytes bigint, requests_count integer, estimated_rows bigint, first_row_at timestamptz, warnings jsonb,
-      source_snapshot text)
+    from connection_runs r, connections c, jsonb_to_recordset(${JSON.stringify(progress)}::text::jsonb) as p (id uuid,
+      rows_read bigint, bytes_read bigint, rows_loaded bigint, rows_updated bigint, rows_deleted bigint,
+      bytes_loaded bigint, log_lag_bytes bigint, requests_count integer, estimated_rows bigint,
+      first_row_at timestamptz, warnings jsonb, source_snapshot text)
     where s.id = p.id and s.fence = ${first.claim.stream_run.fence} and r.id = s.connection_run_id
+      and c.id = s.connection_id
       and s.status in (${sql.join(
         HELD_STREAM.map((status) => sql`${status}`),
         sql`, `,
       )})
-    returning r.status`);
-  return rows.length === held.length ? (rows[0]?.status ?? null) : null;
+    returning r.status, c.status as connection_status, c.revision`);
+  return rows.length === held.length ? (rows[0] ?? null) : null;
 }
 
 /** Stores what the destination has just committed. False if this worker has lost its claim. */

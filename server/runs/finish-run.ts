@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import {
   connectionRuns,
   connections,
@@ -74,12 +74,39 @@ export async function finishRun(
   // `retry_count` is the number of failures before a success; for a failure it includes that failure.
   if (status === 'succeeded') await report();
   // A custom run that fails to reload old days says nothing about the health of the connection.
-  if (run.custom_run_plan_id === null) await rememberOutcome(db, run.connection_id, status);
+  if (run.custom_run_plan_id === null) {
+    await rememberOutcome(db, run.connection_id, status);
+    await continueAfter(db, ended);
+  }
   if (status !== 'succeeded') await report();
   if (status === 'failed' && run.custom_run_plan_id === null) await disableIfRepeatedlyFailing(db, run.connection_id);
   if (run.custom_run_plan_id !== null) {
     await advancePlan(db, queue, { plan_id: run.custom_run_plan_id, ended: { status, number: run.number } });
   }
+}
+
+/** A continuous run that was shorter had nothing to follow, or failed: the next one begins after a pause. */
+const SHORT_RUN_SECONDS = 60;
+const FIRST_PAUSE_SECONDS = 5;
+const MAX_DOUBLINGS = 8;
+
+/** The next run of a continuous connection is due: at once, or after short runs with pauses that grow with failures. */
+async function continueAfter(db: Db, { connection_id, started_at, finished_at, status }: RunRow): Promise<void> {
+  const lasted = (Date.parse(finished_at ?? '') - Date.parse(started_at ?? finished_at ?? '')) / 1000;
+  const pause = sql`${FIRST_PAUSE_SECONDS}::int * power(2, least(${connections.consecutive_failures}, ${MAX_DOUBLINGS}::int))`;
+  const isWhole = status === 'succeeded' && lasted >= FIRST_PAUSE_SECONDS;
+  const seconds = isWhole || lasted >= SHORT_RUN_SECONDS ? sql`0` : sql`greatest(0, ${pause} - ${lasted}::float8)`;
+  await db
+    .update(connections)
+    .set({ next_run_at: sql`clock_timestamp() + make_interval(secs => ${seconds})` })
+    .where(
+      and(
+        eq(connections.id, connection_id),
+        eq(connections.status, 'active'),
+        isNull(connections.deleted_at),
+        sql`${connections.schedule} ->> 'type' = 'continuous'`,
+      ),
+    );
 }
 
 const FINAL_EVENTS: Partial<Record<RunStatus, EventKind>> = {

@@ -1,5 +1,5 @@
-import { and, asc, eq, isNull, lte, sql } from 'drizzle-orm';
-import { type ConnectionRow, connections, type StoredRunError } from '../../db/schema/index.ts';
+import { and, asc, eq, inArray, isNull, lte, sql } from 'drizzle-orm';
+import { type ConnectionRow, connectionRuns, connections, type StoredRunError } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import type { Actor } from '../events/emit.ts';
@@ -8,7 +8,8 @@ import { readAccountPlan } from '../billing/account-plan.ts';
 import { insertRuns, StartRefused, startRun } from './start.ts';
 import { rediscoverAged } from '../catalog/request-discovery.ts';
 import { emitRunEvents } from '../events/run-events.ts';
-import { nextRunAt } from '../pipeline/schedule.ts';
+import { LIVE_RUN } from '../pipeline/run-states.ts';
+import { isContinuous, nextRunAt } from '../pipeline/schedule.ts';
 
 const EVERY_MS = 1000;
 const AT_ONCE = 20;
@@ -49,14 +50,29 @@ async function fireOne(deps: Deps, db: Db): Promise<{ connection: ConnectionRow;
   const { connection } = due;
   // Counted from now rather than from the missed tick, so that one run catches up after downtime.
   const ticked = { anchor: new Date(due.connection.next_run_at), after: new Date(due.now) };
-  const next = nextRunAt(connection.schedule, ticked);
+  const continues = isContinuous(connection.schedule);
+  const next = continues ? lookAgain(ticked.after) : nextRunAt(connection.schedule, ticked);
   const scheduled = connection.status === 'active' || connection.status === 'locked';
   await db
     .update(connections)
     .set({ next_run_at: scheduled ? next : null })
     .where(eq(connections.id, connection.id));
-  if (scheduled) await startOrSkip(deps, db, connection);
+  if (scheduled && !(continues && (await hasLiveRun(db, connection)))) await startOrSkip(deps, db, connection);
   return { connection, delay_seconds: Math.max(0, Date.parse(due.now) - ticked.anchor.getTime()) / 1000 };
+}
+
+/** The end of a continuous run makes the next one due. This only finds connections that could not start one. */
+const LOOK_AGAIN_MS = 300_000;
+const lookAgain = (now: Date) => new Date(now.getTime() + LOOK_AGAIN_MS).toISOString();
+
+async function hasLiveRun(db: Db, { id }: ConnectionRow): Promise<boolean> {
+  const live = and(eq(connectionRuns.connection_id, id), inArray(connectionRuns.status, LIVE_RUN));
+  const rows = await db
+    .select({ one: sql`1` })
+    .from(connectionRuns)
+    .where(and(live, isNull(connectionRuns.custom_run_plan_id)))
+    .limit(1);
+  return rows.length > 0;
 }
 
 const SKIP_REASONS: Record<string, string> = {

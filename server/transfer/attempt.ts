@@ -193,6 +193,10 @@ export class Attempt {
     if (!this.signal.aborted) this.#abort.abort(reason);
   }
 
+  shutDown(): void {
+    this.abort(new WorkerStopping('The worker is shutting down'));
+  }
+
   /** Closes the connectors' tunnels, stops the heartbeat and stores the remaining log entries, or warns. Never throws. */
   async close(): Promise<void> {
     this.#watchdog.stop();

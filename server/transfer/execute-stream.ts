@@ -2,13 +2,13 @@ import { eq } from 'drizzle-orm';
 import { streamRuns } from '../../db/schema/index.ts';
 import type { Deps } from '../deps.ts';
 import { executeStream } from '../queue/jobs.ts';
-import { Attempt, WorkerStopping } from './attempt.ts';
-import { AttemptGroup } from './attempt-group.ts';
-import { claimStreams } from '../runs/claim-group.ts';
+import { Attempt } from './attempt.ts';
+import { SharedAttempts } from './replication/shared-attempts.ts';
+import { claimStreams } from '../runs/claim-log.ts';
 import { requestKeeper } from '../runs/shared-snapshot.ts';
 import { classifyError } from './classify-error.ts';
 import { fencedOutcome } from './fenced.ts';
-import { moveGroup } from './move-group.ts';
+import { replicate } from './replication/replicate.ts';
 import { moveStream } from './move-stream.ts';
 import { endAttempt, type Outcome } from '../runs/end-attempt.ts';
 import { failStream, howToTakeUp } from '../runs/worker-deaths.ts';
@@ -39,13 +39,13 @@ export async function executeStreamJob(
   else if (how === 'claim') await attemptStream(deps, stream_run_id, signal);
 }
 
-/** The pause before a stream is tried again whose group another worker may hold. */
+/** The pause before a stream is tried again while another worker may hold those that are read with it. */
 const EARLY_MS = 1_000;
 
 /** Claims the stream, and those that are moved with it, moves their rows and records the outcomes. */
 export async function attemptStream(deps: Deps, stream_run_id: string, signal: AbortSignal): Promise<void> {
   const asked = performance.now();
-  const { claims, is_group, is_early } = await deps.db.transaction(async (tx) => {
+  const { claims, shares_log, is_early } = await deps.db.transaction(async (tx) => {
     const claimed = await claimStreams(tx, stream_run_id, deps.worker_id);
     const opening = claimed.claims.find(({ opens_snapshot }) => opens_snapshot);
     if (opening) await requestKeeper(tx, deps.queue, opening.run);
@@ -55,21 +55,22 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
   if (claims.length === 0) return;
   const attempts = claims.map((claim) => new Attempt(deps, claim, asked));
   const [first] = attempts as [Attempt];
-  const one = is_group ? new AttemptGroup(deps, attempts) : first;
-  const shutDown = () => one.abort(new WorkerStopping('The worker is shutting down'));
+  const shared = shares_log ? new SharedAttempts(deps, attempts) : null;
+  const one = shared ?? first;
+  const shutDown = () => one.shutDown();
   if (signal.aborted) shutDown();
   signal.addEventListener('abort', shutDown, { once: true });
   running.add(one);
   one.start();
-  let outcomes: (Outcome | null)[];
+  let outcomes: Map<Attempt, Outcome | null>;
   try {
-    outcomes = is_group ? await moveAll(deps, attempts) : [await moveOne(deps, first)];
+    outcomes = shared ? await moveAll(deps, shared) : new Map([[first, await moveOne(deps, first)]]);
   } finally {
     signal.removeEventListener('abort', shutDown);
     await one.close();
     running.delete(one);
   }
-  await recordEnds(deps, attempts, outcomes);
+  await recordEnds(deps, outcomes);
   for (const [at, attempt] of attempts.entries()) logAttempt(deps, attempt, { outcome: outcomes[at] ?? null, asked });
 }
 
@@ -77,16 +78,11 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
 const END_PAUSES_MS = [200, 500, 1000, 2000, 2000];
 
 /** The end of an attempt that is not recorded leaves the stream held until recovery looks for lost jobs. */
-async function recordEnds(
-  deps: Deps,
-  attempts: readonly Attempt[],
-  outcomes: readonly (Outcome | null)[],
-): Promise<void> {
-  // Together, so that no stream is claimed again while another one of its group seems to be held.
+async function recordEnds(deps: Deps, outcomes: ReadonlyMap<Attempt, Outcome | null>): Promise<void> {
+  // Together, so that no stream is claimed again while another one of its run seems to be held.
   const record = () =>
     deps.db.transaction(async (tx) => {
-      for (const [at, { claim, progress, warnings }] of attempts.entries()) {
-        const outcome = outcomes[at];
+      for (const [{ claim, progress, warnings }, outcome] of outcomes) {
         if (outcome) await endAttempt(tx, deps.queue, { claim, outcome, progress, warnings });
       }
     });
@@ -94,7 +90,8 @@ async function recordEnds(
     try {
       return await record();
     } catch (error) {
-      const connection_run_id = attempts[0]?.claim.run.id;
+      const [attempt] = outcomes.keys();
+      const connection_run_id = attempt?.claim.run.id;
       deps.log.warn({ err: error, connection_run_id }, 'end of an attempt not recorded');
       await Bun.sleep(pause);
     }
@@ -142,19 +139,14 @@ async function moveOne(deps: Deps, attempt: Attempt): Promise<Outcome | null> {
   }
 }
 
-async function moveAll(deps: Deps, attempts: readonly Attempt[]): Promise<(Outcome | null)[]> {
-  const outcomes: (Outcome | null)[] = [];
-  const [first] = attempts as [Attempt];
-  let errors: (attempt: Attempt) => unknown;
+/** @returns the outcomes of the attempts that have not ended before */
+async function moveAll(deps: Deps, shared: SharedAttempts): Promise<Map<Attempt, Outcome | null>> {
+  const outcomes = new Map<Attempt, Outcome | null>();
   try {
-    const failed = await Promise.race([moveGroup(attempts), abortTimeout(first)]);
-    errors = (attempt) => failed.get(attempt);
+    await Promise.race([replicate(shared), abortTimeout(shared)]);
+    for (const attempt of shared.attempts) outcomes.set(attempt, { kind: 'succeeded' });
   } catch (error) {
-    errors = () => error;
-  }
-  for (const attempt of attempts) {
-    const error = errors(attempt);
-    outcomes.push(error === undefined ? { kind: 'succeeded' } : await classifyError(deps, attempt, error));
+    for (const attempt of shared.attempts) outcomes.set(attempt, await classifyError(deps, attempt, error));
   }
   return outcomes;
 }
@@ -163,9 +155,9 @@ async function moveAll(deps: Deps, attempts: readonly Attempt[]): Promise<(Outco
 const GRACE_MS = 4000;
 
 /** Rejects when a connector does not finish in time. The attempt ends without it; the fence rejects its late writes. */
-function abortTimeout(attempt: Attempt): Promise<never> {
+function abortTimeout({ signal }: { signal: AbortSignal }): Promise<never> {
   return new Promise((_resolve, reject) => {
-    const later = () => setTimeout(() => reject(attempt.signal.reason), GRACE_MS).unref();
-    attempt.signal.addEventListener('abort', later, { once: true });
+    const later = () => setTimeout(() => reject(signal.reason), GRACE_MS).unref();
+    signal.addEventListener('abort', later, { once: true });
   });
 }

@@ -77,7 +77,7 @@ export class Watchdog {
 
   start(): void {
     const options = { every_ms: this.#tick_ms, jitter: 0, onError: (error: unknown) => this.report.failed(error) };
-    this.#turns = periodic(() => this.#turn(), options);
+    this.#turns ??= periodic(() => this.#turn(), options);
   }
 
   /** Does not wait for a look that is under way. */

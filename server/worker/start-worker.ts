@@ -19,7 +19,7 @@ import { startScheduler } from '../runs/schedule-tick.ts';
 import { serveMetrics } from './metrics/serve-metrics.ts';
 import { executeTaskJob } from './background-tasks.ts';
 import { verifyConnectionJob } from '../transfer/verification/verify-connection.ts';
-import { watchCdcConsumers } from '../transfer/watch-cdc-consumers.ts';
+import { watchCdcConsumers } from '../transfer/replication/watch-cdc-consumers.ts';
 
 /** Turns this process into a worker: it executes jobs, listens for stop requests, and runs the periodic jobs. */
 export async function startWorker(deps: Deps, options: IsolationOptions = {}): Promise<{ stop(): Promise<void> }> {

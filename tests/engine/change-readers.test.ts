@@ -3,7 +3,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors, changeReaders, connectionStreams, connections, events } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
-import { checkCdcConsumers } from '../../server/transfer/watch-cdc-consumers.ts';
+import { checkCdcConsumers } from '../../server/transfer/replication/watch-cdc-consumers.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';

@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { and, eq, inArray } from 'drizzle-orm';
+import { and, eq, inArray, sql } from 'drizzle-orm';
 import postgres from 'postgres';
-import { changeReaders, connectionStreams } from '../../db/schema/index.ts';
+import { changeReaders, connectionRuns, connections, connectionStreams } from '../../db/schema/index.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { stateSetTo } from '../../server/runs/set-state.ts';
-import { checkCdcConsumers } from '../../server/transfer/watch-cdc-consumers.ts';
+import { checkCdcConsumers } from '../../server/transfer/replication/watch-cdc-consumers.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
@@ -65,6 +65,34 @@ async function succeeded(pipeline: Pipeline) {
   expect(ended.status).toBe('succeeded');
   return ended;
 }
+
+const CONTINUOUS = {
+  schedule: {
+    type: 'continuous' as const,
+    interval_minutes: null,
+    cron_expression: null,
+    timezone: 'UTC',
+    time_of_day: null,
+  },
+  next_run_at: new Date().toISOString(),
+};
+
+const runsOf = ({ connection }: Pipeline) =>
+  db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, connection.id)).orderBy(connectionRuns.number);
+
+/** Changes the connection as an update does. */
+const change = ({ connection }: Pipeline, columns: Partial<typeof connections.$inferInsert>) =>
+  db
+    .update(connections)
+    .set({ ...columns, revision: sql`${connections.revision} + 1` })
+    .where(eq(connections.id, connection.id));
+
+/** Both sides have the same rows, which they have within moments while a run follows the log. */
+const arrives = (text: string) =>
+  until(async () => {
+    const [[ours], [theirs]] = await Promise.all([target.unsafe(text), source.unsafe(text)]);
+    return Bun.deepEquals({ ...ours }, { ...theirs });
+  });
 
 /** Number and sum of the rows of a table, the same on both sides. */
 async function compare(schema: string, tables: string[]) {
@@ -210,7 +238,7 @@ describe('streams of one connection that are read from the log', () => {
     await until(async () => !(await slots()).some(({ slot_name }) => slot_name === slotOf(pipeline)));
   });
 
-  test('go on when one of them fails, which continues later from where it stopped', async () => {
+  test('go on when one of them cannot be applied, and the slot moves on; after a reset its table is read again', async () => {
     await create('parked', ['bad', 'fine']);
     const pipeline = await follow('parked');
     await succeeded(pipeline);
@@ -222,15 +250,105 @@ describe('streams of one connection that are read from the log', () => {
     const failed = await run(pipeline);
     expect(failed.status).toBe('partially_succeeded');
     expect(failed.of('bad').error).toMatchObject({ origin: 'destination', stream_name: 'bad' });
+    expect(failed.of('bad').warnings.map(({ code }) => code)).toContain('stream_parked');
     expect(failed.of('fine')).toMatchObject({ status: 'succeeded', rows_updated: 1 });
     await compare('parked', ['fine']);
+    const confirmed = async () => {
+      const [slot] =
+        await source`select confirmed_flush_lsn >= ${failed.of('fine').cursor_after}::pg_lsn as moved from pg_replication_slots where slot_name = ${slotOf(pipeline)}`;
+      return slot!.moved as boolean;
+    };
+    expect(await confirmed()).toBe(true);
+    await target`alter table parked.bad drop constraint small`;
     await source`delete from parked.bad where id = 2`;
     await source`insert into parked.fine values (30, 30)`;
-    expect((await run(pipeline)).status).toBe('partially_succeeded');
+    const still = await run(pipeline);
+    expect(still.status).toBe('partially_succeeded');
+    expect(still.of('bad').error).toMatchObject({ code: failed.of('bad').error!.code, origin: 'destination' });
+    expect(still.of('bad').error!.message).toContain("Reset the stream's cursor");
     await compare('parked', ['fine']);
-    await target`alter table parked.bad drop constraint small`;
+    const bad = and(ofConnection(pipeline), eq(connectionStreams.name, 'bad'));
+    await db.update(connectionStreams).set(stateSetTo(null)).where(bad);
     const whole = await succeeded(pipeline);
-    expect(whole.of('bad')).toMatchObject({ rows_updated: 1, rows_deleted: 1 });
+    expect([whole.of('bad').rows_read, whole.of('fine').rows_read]).toEqual([19, 0]);
     await compare('parked', ['bad', 'fine']);
+    await source`update parked.bad set n = n + 1`;
+    await succeeded(pipeline);
+    await compare('parked', ['bad', 'fine']);
+  });
+});
+
+describe('a continuous connection', () => {
+  test('moves each commit as it comes, ends its run at a change of settings, and begins the next without a gap', async () => {
+    await create('flow', ['giro', 'savings']);
+    const pipeline = await follow('flow');
+    await change(pipeline, CONTINUOUS);
+    await until(async () => (await target`select to_regclass('flow.savings') as there`)[0]!.there !== null);
+    const goesOn = { transfers: true };
+    const transferring = (async () => {
+      for (let at = 0; goesOn.transfers; at += 1) {
+        await source.begin(async (tx) => {
+          await tx`update flow.giro set n = n - 7 where id = ${(at % 20) + 1}`;
+          await tx`update flow.savings set n = n + 7 where id = ${((at * 7) % 20) + 1}`;
+        });
+      }
+    })();
+    const totals = new Set<string>();
+    const look = async () => {
+      const [row] =
+        await target`select (select sum(n) from flow.giro) + (select sum(n) from flow.savings) as total, (select sum(n) from flow.giro) as giro`;
+      totals.add(String(row!.total));
+      return String(row!.giro);
+    };
+    const seen = new Set<string>();
+    await until(async () => seen.add(await look()).size > 30);
+    await change(pipeline, { description: 'changed' });
+    await until(async () => (seen.add(await look()), (await runsOf(pipeline)).length === 2));
+    const again = new Set<string>();
+    await until(async () => again.add(await look()).size > 10);
+    goesOn.transfers = false;
+    await transferring;
+    expect([...totals]).toEqual(['4000']);
+    const [first, second] = await runsOf(pipeline);
+    expect([first!.status, first!.trigger_type, second!.status]).toEqual(['succeeded', 'schedule', 'running']);
+    await arrives('select sum(n)::int as n from flow.giro');
+    await compare('flow', ['giro', 'savings']);
+    await change(pipeline, { status: 'paused' });
+    expect((await runEnded(service, second!.id)).status).toBe('succeeded');
+    const streams = await getStreamRuns(service, second!.id);
+    expect(streams.map(({ status }) => status)).toEqual(['succeeded', 'succeeded']);
+    expect(await runsOf(pipeline)).toHaveLength(2);
+  });
+
+  test('goes on while a table is copied, and without one that cannot be applied', async () => {
+    await create('steady', ['one', 'two', 'late']);
+    const pipeline = await follow('steady', { selected: ['one', 'two'] });
+    await succeeded(pipeline);
+    await change(pipeline, { status: 'paused' });
+    await select(pipeline, ['late'], true);
+    // The copy has to wait for this transaction, which could have written to the table before it was published.
+    const blocker = await source.reserve();
+    await blocker`begin`;
+    await blocker`select pg_current_xact_id()`;
+    await change(pipeline, { ...CONTINUOUS, status: 'active' });
+    await source`update steady.one set n = 1`;
+    await arrives('select sum(n)::int as n from steady.one');
+    expect((await target`select to_regclass('steady.late') as there`)[0]!.there).toBeNull();
+    await blocker`commit`;
+    blocker.release();
+    await until(async () => (await target`select to_regclass('steady.late') as there`)[0]!.there !== null);
+    await source`update steady.late set n = 2`;
+    await arrives('select count(*)::int as c, sum(n)::int as n from steady.late');
+    await target`alter table steady.two add constraint small check (n < 1000)`;
+    await source`update steady.two set n = 5000 where id = 1`;
+    const [run] = await runsOf(pipeline).then((all) => all.slice(-1));
+    const parked = async () => (await getStreamRuns(service, run!.id)).find(({ stream_name }) => stream_name === 'two')!;
+    await until(async () => (await parked()).status === 'failed');
+    expect((await parked()).warnings.map(({ code }) => code)).toContain('stream_parked');
+    await source`update steady.one set n = 3`;
+    await arrives('select sum(n)::int as n from steady.one');
+    await change(pipeline, { status: 'paused' });
+    expect((await runEnded(service, run!.id)).status).toBe('partially_succeeded');
+    await compare('steady', ['one', 'late']);
   });
 });

@@ -31,6 +31,8 @@ export const DELETED_AT = '_deleted_at';
 export interface LogLag {
   /** Bytes of the change log that the source retains for the consumer. */
   bytes: number;
+  /** Since the newest change that has been read was committed; 0: everything has been read. Absent: not measured. */
+  seconds?: number;
   /** Whether that exceeds the limit in the settings. */
   is_high: boolean;
 }

@@ -11,6 +11,19 @@ export interface ReplicationRequest {
   reader_id: string;
   /** The `reader_id` of each is the consumer that it may have had of its own before. */
   streams: ReadRequest[];
+  /** Read on at the end of the log. Absent: the read ends there. */
+  follow?: Following;
+}
+
+/** A read that waits for changes at the end of the log. */
+export interface Following {
+  /** Aborted: the read ends at the next border of transactions. */
+  until: AbortSignal;
+  /**
+   * What every stream of the consumer has reached at the destination: the source may release its log before the lowest
+   * of these states. Null: not known at the moment.
+   */
+  committed(): readonly StreamState[] | null;
 }
 
 export interface ReplicatedBatch {
@@ -23,12 +36,27 @@ export interface ReplicatedBatch {
   states?: (StreamState | null)[];
   /** With `states`: commit here, because what has been read cannot be read again at little cost. */
   complete?: boolean;
+  /** While following, with `states`: how far the read is behind the source. */
+  lag?: LogLag;
+}
+
+/** Tables that are read in full, at one moment, while the log is followed. */
+export interface TableCopies {
+  /** Begins with a truncate. Several tables may be read at the same time. @param stream its index in the request */
+  read(stream: number): AsyncIterable<Batch>;
+  /** The state after the read: the log has every later change of the table. */
+  state(stream: number): StreamState;
+  close(): Promise<void>;
 }
 
 /** Reads several streams from one log, so that transactions of the source stay whole across tables. */
 export interface Replication<Config> {
   /** Streams without a state are read in full at one moment, the others from their states. Ends at the end of the log. */
   read(ctx: ConnectorContext<Config>, request: ReplicationRequest): AsyncIterable<ReplicatedBatch>;
+  /** Whether streams without a state can be copied while these are followed, all of which have one. */
+  canCopy(ctx: ConnectorContext<Config>, request: ReplicationRequest): Promise<boolean>;
+  /** Opens a snapshot of tables at a position of the log. The log must not be released beyond that before they join. */
+  copy(ctx: ConnectorContext<Config>, request: ReplicationRequest): Promise<TableCopies>;
   /** As `SourceConnector.acknowledge`. @param states of all streams that will be read on, in this run or later */
   acknowledge(
     ctx: ConnectorContext<Config>,
@@ -60,9 +88,10 @@ export interface GroupWriter {
   /**
    * One transaction of the destination: the rows of all streams since the last commit, and the states of the streams
    * that have rows. Each stream has its own fence. The others keep earlier states, from which nothing is missing.
+   * @param all also the states of streams without rows
    * @returns the totals of the streams that were committed
    */
-  commit(states: readonly (StreamState | null)[]): Promise<Map<number, WriteCounts>>;
+  commit(states: readonly (StreamState | null)[], all?: boolean): Promise<Map<number, WriteCounts>>;
   /** The final commit, with the states of all streams. */
   finish(states: readonly (StreamState | null)[]): Promise<WriteCounts[]>;
   abort(): Promise<void>;

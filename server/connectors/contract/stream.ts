@@ -56,7 +56,17 @@ export interface StreamState {
   cursor: string | null;
   /** Where the rows up to here came from, stored by the engine for sources that declare `origin`. */
   origin?: SourceOrigin;
+  /** Set by the engine: the stream is not read on from here, because the source keeps nothing for it. */
+  parked?: Parking;
   [key: string]: unknown;
+}
+
+/** Why a stream that shares a log with others was left behind. Only a new state, such as none, lets it continue. */
+export interface Parking {
+  at: string;
+  code: string;
+  message: string;
+  origin: 'source' | 'destination';
 }
 
 /** Identifies a server or file and how far it was, as JSON that the source alone interprets. */

@@ -18,6 +18,7 @@ import { datasetStreams } from './read/datasets.ts';
 import { confirmLsn } from './cdc/read-log.ts';
 import { readChanges } from './cdc/read-changes.ts';
 import { confirmGroup, leaveGroup, readGroup } from './cdc/read-group.ts';
+import { canCopy, copyTables } from './cdc/table-copies.ts';
 import { assertLogical, identityMissing } from './cdc/table-shape.ts';
 import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
 import { compareOrigins, findOrigin } from './read/origin.ts';
@@ -94,6 +95,8 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
     read: readGroup,
     acknowledge: async (ctx, request, states) => lagOf(ctx, await confirmGroup(ctx, request, states)),
     leave: leaveGroup,
+    canCopy,
+    copy: copyTables,
   },
   keepSnapshot,
   byteFormats,

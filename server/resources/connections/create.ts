@@ -15,6 +15,7 @@ import { checkUsageRange, type UsageInput } from '../../api/usage-range.ts';
 import { ensureCatalog, readCatalog } from './catalog.ts';
 import { withCopiedFields } from './copy-field-mapping.ts';
 import { refuseUnkeptRejects } from './rejected-rows.ts';
+import { requireContinuous } from './require-continuous.ts';
 import { emitConnectionEvent } from './events.ts';
 import { resolveSides, type Sides } from './streams/references.ts';
 import type { ConnectionSchema, CreateConnectionRequest } from './schema.ts';
@@ -71,6 +72,9 @@ async function insertConnection(
 ): Promise<string> {
   const sides = await resolveSides(ctx, input, { lock });
   refuseUnkeptRejects(input, sides.destination_connector);
+  if (input.schedule) {
+    requireContinuous(input.schedule, { ...sides, catalog: await readCatalog(ctx, sides.source.id) });
+  }
   await lockTables(ctx.db, ctx.principal.account_id);
   await refuseTakenName(ctx, input.name);
   const { planned, findings } = await planNewStreams(ctx, input, sides);

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { findConnector } from '../../connectors/registry.ts';
-import { describeSchedule, nextTicks, type Schedule } from '../../pipeline/schedule.ts';
+import { describeSchedule, isContinuous, nextTicks, type Schedule } from '../../pipeline/schedule.ts';
 import { isLiveRun } from '../../pipeline/run-states.ts';
 import { canShowOneMoment } from '../../runs/shared-snapshot.ts';
 import type { ConnectionRecord } from './query.ts';
@@ -12,12 +12,14 @@ const FAILING_AFTER = 3;
 
 /** A connection in its wire form. */
 export function presentConnection(record: ConnectionRecord, now: Date): ConnectionSchema {
-  const { connection, last_run, active_run_id } = record;
+  const { connection, last_run, active_run_id, log_lag } = record;
   const { run_counter: _counter, deleted_at: _deleted, locked_from: _locked, ...known } = connection;
   const { ticking_since: _ticking, delay_told_at: _told, ...shown } = known;
   const schedule = presentSchedule(connection);
   return {
     ...shown,
+    // A continuous connection has no ticks: its next run begins when the one before it ends.
+    next_run_at: isContinuous(connection.schedule) ? null : connection.next_run_at,
     consistency_in_effect: canShowOneMoment(record) ? connection.consistency : 'stream',
     source: summary('source', record.source),
     destination: summary('destination', record.destination),
@@ -26,6 +28,7 @@ export function presentConnection(record: ConnectionRecord, now: Date): Connecti
     streams: record.streams,
     last_run,
     active_run_id,
+    log_lag,
     created_by: record.created_by,
     updated_by: record.updated_by,
   };
@@ -48,7 +51,7 @@ const upcomingTicks = new LRUCache<string, string[]>({ max: 2000 });
 
 /** The stored tick and the four after it. Cached: time zones make a tick cost 70 µs, and lists need many. */
 function upcoming(schedule: Schedule, next_run_at: string | null): string[] {
-  if (next_run_at === null) return [];
+  if (next_run_at === null || isContinuous(schedule)) return [];
   const key = JSON.stringify([schedule, next_run_at]);
   const known = upcomingTicks.get(key);
   if (known) return known;

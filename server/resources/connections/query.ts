@@ -32,6 +32,12 @@ const lastRunJson = sql<ConnectionSchema['last_run']>`(
     'rows_loaded', (select coalesce(sum(rows_loaded), 0) from stream_runs where connection_run_id = r.id))
   from connection_runs r where r.connection_id = ${connections.id} order by r.created_at desc, r.id desc limit 1)`;
 
+/** Of the stream that is the furthest behind. */
+const logLagJson = sql<ConnectionSchema['log_lag']>`(
+  select json_build_object('bytes', k.lag_bytes, 'seconds', k.lag_seconds, 'measured_at', ${iso('k.lag_measured_at')})
+  from change_readers k join connection_streams s on s.id = k.stream_id
+  where s.connection_id = ${connections.id} and k.lag_measured_at is not null order by k.lag_bytes desc limit 1)`;
+
 const activeRunId = sql<string | null>`(
   select r.id from connection_runs r
   where r.connection_id = ${connections.id} and r.status in ('queued', 'running', 'retrying', 'stopping')
@@ -64,6 +70,7 @@ const select = (db: Db) =>
       streams: streamsJson,
       last_run: lastRunJson,
       active_run_id: activeRunId,
+      log_lag: logLagJson,
     })
     .from(connections)
     .innerJoin(source, eq(source.id, connections.source_id))

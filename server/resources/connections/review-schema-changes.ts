@@ -46,7 +46,7 @@ export async function reviewSchemaChanges(
   const connection = await lockConnection(ctx, id);
   const changes = await readChanges(ctx.db, id);
   if (changes.length === 0) return getConnection(ctx, { connection_id: id });
-  await refuseWhileRunning(ctx, id);
+  await refuseWhileRunning(ctx, connection);
   await adaptStreams(ctx, connection, { changes, decision: input.decision });
   await ctx.db.delete(schemaChanges).where(eq(schemaChanges.connection_id, id));
   await storeReview(ctx, connection);

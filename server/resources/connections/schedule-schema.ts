@@ -5,7 +5,11 @@ import { instant, readOnlyKeys, text, timeZone, whole } from '../../api/wire-typ
 const INTERVALS = [5, 15, 30, 60, 120, 180, 360, 480, 720, 1440] as const;
 const DAY_MINUTES = 1440;
 
-const type = () => z.enum(['manual', 'interval', 'cron']);
+const type = () =>
+  z.enum(['manual', 'interval', 'cron', 'continuous']).meta({
+    description:
+      '`continuous`: one run follows the change log of the source and moves each commit as it comes. Needs a source with change data capture and a destination that commits its streams together.',
+  });
 const fields = {
   interval_minutes: z
     .literal([...INTERVALS])

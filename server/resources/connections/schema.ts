@@ -81,6 +81,16 @@ export const ConnectionSchema = z
       })
       .nullable(),
     active_run_id: uuid().nullable(),
+    log_lag: z
+      .object({
+        bytes: count().meta({ description: 'Change log that the source keeps for this connection.' }),
+        seconds: z.number().nullable().meta({
+          description: 'Age of the newest change when it was read; 0: nothing was left to read. Null between runs.',
+        }),
+        measured_at: instant(),
+      })
+      .nullable()
+      .meta({ description: 'How far change data capture is behind. Null without it.' }),
     next_run_at: instant().nullable(),
     last_succeeded_at: instant().nullable(),
     last_failed_at: instant().nullable(),

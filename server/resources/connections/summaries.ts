@@ -43,7 +43,7 @@ export async function listSummaries(ctx: Ctx): Promise<ConnectionSummary[]> {
   const records = await selectSummaries(ctx.db, ofAccount(ctx.principal.account_id));
   const now = ctx.deps.now();
   return records.map(({ recent_runs, ...record }) => {
-    const shown = presentConnection({ ...record, streams: [], created_by: null, updated_by: null }, now);
+    const shown = presentConnection({ ...record, streams: [], log_lag: null, created_by: null, updated_by: null }, now);
     return { ...picked(shown), recent_runs };
   });
 }

@@ -11,8 +11,10 @@ import { connectionLocked, requireActivation, requireSchedule } from '../../bill
 import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
 import { accountPlan } from '../access/account-plan.ts';
 import { findConnection, lockConnection, stopLiveRuns } from '../access/connection.ts';
+import { readCatalog } from './catalog.ts';
 import { emitConnectionEvent } from './events.ts';
 import { refuseUnkeptRejects } from './rejected-rows.ts';
+import { requireContinuous } from './require-continuous.ts';
 import type { ConnectionSchema, UpdateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
 import { tickingFrom } from './next-run.ts';
@@ -61,7 +63,11 @@ export async function updateConnection(
     ...(await statusChanges(ctx, connection, input)),
   };
   Object.assign(changes, scheduleChanges(ctx, { ...connection, ...changes }, input));
-  if (changes.schedule) requireSchedule(await accountPlan(ctx), changes.schedule, ctx.deps.now());
+  if (changes.schedule) {
+    requireSchedule(await accountPlan(ctx), changes.schedule, ctx.deps.now());
+    const catalog = await readCatalog(ctx, connection.source_id);
+    requireContinuous(changes.schedule, { ...(await connectorPair(ctx, connection)), catalog });
+  }
   const changed_fields = Object.keys(changes).filter((key) => !DERIVED.includes(key));
   changed_fields.push(...(await updateStreams(ctx, connection, input)));
   if (changed_fields.length > 0) await store(ctx, connection, { changes, changed_fields });

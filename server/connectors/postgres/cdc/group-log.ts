@@ -1,13 +1,13 @@
 import type { Pgoutput } from 'pg-logical-replication';
-import type { ConnectorContext, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
+import type { ConnectorContext, Following, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import { lsnValue } from '../connection/lsn.ts';
 import type { ReplicationStream } from '../connection/replication-stream.ts';
-import { PgSession } from '../connection/session.ts';
+import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { ChangeRows } from './change-rows.ts';
 import { fillGaps } from './fill-toast-values.ts';
-import { assertContinued, isPlaced, lowestCursor, type Member } from './group-members.ts';
+import { assertContinued, isPlaced, lowestCursor, type Member, type Placed } from './group-members.ts';
 import {
   assertSamePublication,
   type LogIdentity,
@@ -35,21 +35,26 @@ import { sameColumns } from './table-shape.ts';
 type Context = ConnectorContext<PostgresSourceConfig>;
 type Change = Pgoutput.MessageInsert | Pgoutput.MessageUpdate | Pgoutput.MessageDelete;
 
+/** A read that follows gives the states of idle streams this often, so that the slot can move on. */
+const IDLE_STATES_MS = 10_000;
+
 /**
- * Reads the log of a group from the lowest state of its streams up to the current end. Each stream skips the
- * transactions before its own state. Batches that end with a commit carry the states after it.
+ * Reads the log of a group from the lowest state of its streams up to the current end, or follows it. Each stream skips
+ * the transactions before its own state. Batches that end with a commit carry the states after it.
  */
 export async function* followGroup(
   ctx: Context,
-  { name, members }: { name: string; members: readonly Member[] },
+  { name, members, follow }: { name: string; members: readonly Member[]; follow?: Following },
 ): AsyncGenerator<ReplicatedBatch> {
+  const placed = members.filter(isPlaced);
+  if (placed.length < members.length) throw new Error('a stream without a state cannot follow the log');
   const replication = await openReplication(ctx);
   try {
-    const { target, confirmed, log } = await openGroupLog(ctx, { replication, name, members });
-    const from = lowestCursor(members.flatMap(({ state }) => state ?? []))!;
+    const { target, confirmed, log } = await openGroupLog(ctx, { replication, name, members: placed });
+    const from = lowestCursor(placed.map(({ state }) => state))!;
     // The slot stays where it is: streams that are not read now may need what is before `from`.
     const stream = replication.replicate({ ...startReplication(name, from), confirmed });
-    yield* untilTarget(stream, { log, target });
+    yield* follow ? whileFollowed(ctx, stream, { name, log, follow }) : untilTarget(stream, { log, target });
     await stream.end();
   } catch (error) {
     throw error instanceof StreamsFailed ? error : lostError(replication.translate(error), { name });
@@ -61,7 +66,7 @@ export async function* followGroup(
 /** Checks that the log continues from each state, and marks the source with this read. */
 async function openGroupLog(
   ctx: Context,
-  { replication, name, members }: { replication: PgSession; name: string; members: readonly Member[] },
+  { replication, name, members }: { replication: PgSession; name: string; members: readonly Placed[] },
 ): Promise<{ target: bigint; confirmed: string; log: GroupLog }> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
@@ -94,37 +99,81 @@ async function* untilTarget(
   stream: ReplicationStream<LogMessage>,
   { log, target }: { log: GroupLog; target: bigint },
 ): AsyncGenerator<ReplicatedBatch> {
-  let open = false;
   for (;;) {
     const { messages, position } = await stream.next();
     for (const message of messages) {
-      log.bytes += message.bytes;
-      if (message.tag === 'begin') {
-        open = true;
-        log.begin(message);
-      } else if (message.tag === 'commit') {
-        open = false;
-        const cursor = message.commitEndLsn!;
-        const done = lsnValue(cursor) >= target;
-        if (done || log.isFull(1)) yield { parts: await log.take(), states: log.statesAt(cursor) };
-        if (done) return;
-      } else if (log.isFull(OVERSIZE)) yield { parts: await log.take() };
-      if (message.tag === 'truncate') {
-        for (const relation of message.relations) await log.truncate(relation, message);
-      } else if (message.tag === 'insert' || message.tag === 'update' || message.tag === 'delete') {
-        const pending = log.add(message);
-        if (pending) await pending;
-      }
+      const pending = log.read(message);
+      if (pending) await pending;
+      const done = message.tag === 'commit' && lsnValue(log.position) >= target;
+      if (done || log.isFull()) yield log.isOpen ? { parts: await log.take() } : await log.border();
+      if (done) return;
     }
-    if (open || position === null || lsnValue(position) < target) continue;
-    yield { parts: await log.take(), states: log.statesAt(position) };
+    if (log.isOpen || position === null || lsnValue(position) < target) continue;
+    log.reach(position);
+    yield await log.border();
     return;
+  }
+}
+
+/** Gives what has arrived at once. */
+async function* whileFollowed(
+  ctx: Context,
+  stream: ReplicationStream<LogMessage>,
+  { name, log, follow }: { name: string; log: GroupLog; follow: Following },
+): AsyncGenerator<ReplicatedBatch> {
+  const lag = new Lag(ctx, name);
+  let [given, given_at] = ['', performance.now()];
+  for (;;) {
+    const lowest = lowestCursor(follow.committed() ?? []);
+    if (lowest !== null) stream.confirm(lowest);
+    const { messages, position } = await stream.next(follow.until);
+    for (const message of messages) {
+      const pending = log.read(message);
+      if (pending) await pending;
+      if (log.isFull()) yield log.isOpen ? { parts: await log.take() } : await log.border();
+    }
+    if (log.isOpen) continue;
+    if (position !== null) log.reach(position);
+    const ends = follow.until.aborted;
+    const hasChanges = log.hasChanges;
+    const isDue = performance.now() - given_at >= IDLE_STATES_MS && log.position !== given;
+    if (hasChanges || isDue || ends) {
+      const seconds = hasChanges ? log.ageSeconds : 0;
+      const { bytes } = lag;
+      const is_high = bytes > ctx.config.slot_lag_warning_mb * 1_000_000;
+      yield { ...(await log.border()), lag: { bytes, seconds, is_high } };
+      if (!hasChanges) [given, given_at] = [log.position, performance.now()];
+    }
+    if (ends) return;
+  }
+}
+
+/** What the server keeps for a slot, measured from time to time. */
+class Lag {
+  #bytes = 0;
+  #measured = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly ctx: Context,
+    private readonly slot: string,
+  ) {}
+
+  /** As last measured. */
+  get bytes(): number {
+    if (performance.now() - this.#measured >= IDLE_STATES_MS) {
+      this.#measured = performance.now();
+      withSession(this.ctx, { phase: 'run' }, (session) => findSlot(session, this.slot)).then(
+        (slot) => (this.#bytes = slot?.lag_bytes ?? 0),
+        (error: unknown) => this.ctx.log.warn('the lag of a slot could not be measured', { reason: String(error) }),
+      );
+    }
+    return this.#bytes;
   }
 }
 
 /** A stream and the changes that have been read of it. */
 interface Follower {
-  member: Member;
+  member: Placed;
   source: LogIdentity;
   rows: ChangeRows;
   /** The transaction that `rows` has begun. */
@@ -135,7 +184,11 @@ interface Follower {
 
 /** The changes of a group since the last batch, by stream. */
 class GroupLog {
-  bytes = 0;
+  /** Inside a transaction. */
+  isOpen = false;
+  /** Every transaction that was committed before it has been read. */
+  position: string;
+  #bytes = 0;
   #count = 0;
   #begun: Pgoutput.MessageBegin | null = null;
   #commit = 0n;
@@ -146,10 +199,11 @@ class GroupLog {
 
   constructor(
     private readonly ctx: Context,
-    members: readonly Member[],
+    members: readonly Placed[],
     sources: readonly LogIdentity[],
   ) {
-    this.#followers = members.filter(isPlaced).map((member, at) => ({
+    this.position = lowestCursor(members.map(({ state }) => state))!;
+    this.#followers = members.map((member, at) => ({
       member,
       source: sources[at]!,
       rows: new ChangeRows(member.request),
@@ -161,28 +215,70 @@ class GroupLog {
     this.#byTable = new Map(named);
   }
 
-  isFull(times: number): boolean {
-    return this.#count >= BATCH_ROWS * times || this.bytes >= BATCH_BYTES * times;
+  /** Changes have been read since the last batch. */
+  get hasChanges(): boolean {
+    return this.#count > 0;
   }
 
-  begin(message: Pgoutput.MessageBegin): void {
-    this.#begun = message;
-    this.#commit = lsnValue(message.commitLsn!);
+  /** Of the last transaction. */
+  get ageSeconds(): number {
+    const committed = Number(this.#begun?.commitTime ?? 0n) / 1000;
+    return Math.max(0, (Date.now() - committed) / 1000);
   }
 
-  /** @returns a promise where the table has to be looked at first */
-  add(change: Change): Promise<void> | null {
+  /** A batch is due: at a border of transactions, or inside one that is large. */
+  isFull(): boolean {
+    const times = this.isOpen ? OVERSIZE : 1;
+    return this.#count >= BATCH_ROWS * times || this.#bytes >= BATCH_BYTES * times;
+  }
+
+  /** @returns a promise where a table has to be looked at first */
+  read(message: LogMessage): Promise<void> | null {
+    this.#bytes += message.bytes;
+    switch (message.tag) {
+      case 'begin':
+        this.isOpen = true;
+        this.#begun = message;
+        this.#commit = lsnValue(message.commitLsn!);
+        return null;
+      case 'commit':
+        this.isOpen = false;
+        this.reach(message.commitEndLsn!);
+        return null;
+      case 'truncate':
+        return this.#truncate(message.relations, message);
+      case 'insert':
+      case 'update':
+      case 'delete':
+        return this.#add(message);
+      default:
+        return null;
+    }
+  }
+
+  reach(position: string): void {
+    if (lsnValue(position) > lsnValue(this.position)) this.position = position;
+  }
+
+  /** What was read up to this border of transactions. */
+  async border(): Promise<ReplicatedBatch> {
+    return { parts: await this.take(), states: this.#states() };
+  }
+
+  #add(change: Change): Promise<void> | null {
     const follower = this.#followerOf(change.relation);
     if (!follower) return null;
     if (follower.relation === change.relation) return this.#collect(follower, change);
     return this.#useRelation(follower, change.relation).then(() => void this.#collect(follower, change));
   }
 
-  async truncate(relation: Pgoutput.MessageRelation, message: LogMessage): Promise<void> {
-    const follower = this.#followerOf(relation);
-    if (!follower) return;
-    if (follower.relation !== relation) await this.#useRelation(follower, relation);
-    this.#collect(follower, message);
+  async #truncate(relations: readonly Pgoutput.MessageRelation[], message: LogMessage): Promise<void> {
+    for (const relation of relations) {
+      const follower = this.#followerOf(relation);
+      if (!follower) continue;
+      if (follower.relation !== relation) await this.#useRelation(follower, relation);
+      this.#collect(follower, message);
+    }
   }
 
   async take(): Promise<ReplicatedBatch['parts']> {
@@ -192,16 +288,16 @@ class GroupLog {
       await ofStream(member.at, () => fillGaps(this.ctx, member.request, rows.gaps));
       parts.push({ stream: member.at, batch: rows.take() });
     }
-    for (const { batch } of parts) batch.bytes = Math.ceil((this.bytes * batch.rows.length) / this.#count);
-    [this.bytes, this.#count] = [0, 0];
+    for (const { batch } of parts) batch.bytes = Math.ceil((this.#bytes * batch.rows.length) / this.#count);
+    [this.#bytes, this.#count] = [0, 0];
     return parts;
   }
 
   /** A stream that is ahead of the position stays where it is. */
-  statesAt(cursor: string): StreamState[] {
-    const position = lsnValue(cursor);
+  #states(): StreamState[] {
+    const position = lsnValue(this.position);
     return this.#followers.map(({ member, from, source }) =>
-      position > from ? { cursor, source } : { ...member.state!, source },
+      position > from ? { cursor: this.position, source } : { ...member.state, source },
     );
   }
 

@@ -1,4 +1,4 @@
-import type { Batch, Cell, ConnectorContext, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
+import type { Batch, Cell, ConnectorContext, ReadRequest, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
 import { TRUNCATE } from '../../contract/changes.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import { PgSession } from '../connection/session.ts';
@@ -37,12 +37,7 @@ export async function* joinGroup(
     for (const member of joining.filter(({ place }) => place === 'own_slot')) {
       yield* readOwnSlot(ctx, { member, members, source: source(member) });
     }
-    for (const { at, request } of tables) {
-      // Rows of earlier reads that are not in the snapshot were deleted, so the destination starts empty.
-      const truncate = { rows: [request.columns.map((): Cell => null)], changes: [TRUNCATE], bytes: 0 };
-      yield { parts: [{ stream: at, batch: truncate }] };
-      yield* partsOf(at, batches(session, fullSelect(request, 'rows')));
-    }
+    for (const { at, request } of tables) yield* partsOf(at, wholeTable(session, request));
     for (const member of tables) hasJoined(member, start, source(member));
     yield { parts: [], states: members.map(({ state }) => state), complete: true };
   } catch (error) {
@@ -52,12 +47,18 @@ export async function* joinGroup(
   }
 }
 
+/** Rows of earlier reads that are not in the snapshot were deleted, so the destination starts empty. */
+export async function* wholeTable(session: PgSession, request: ReadRequest): AsyncGenerator<Batch> {
+  yield { rows: [request.columns.map((): Cell => null)], changes: [TRUNCATE], bytes: 0 };
+  yield* batches(session, fullSelect(request, 'rows'));
+}
+
 /**
  * Publishes the tables, and opens a snapshot of them at a position of the log. Without a slot of the group, that is
  * where the slot starts; with one, which is behind, a temporary slot finds the position. Either waits for transactions
  * that were open when the tables were published, because their changes are not in the log.
  */
-async function openSnapshot(
+export async function openSnapshot(
   ctx: Context,
   { session, name, joining, tables }: { session: PgSession; name: string; joining: Member[]; tables: Member[] },
 ): Promise<{ start: string; source(member: Member): LogIdentity }> {

@@ -24,7 +24,7 @@ export async function* readGroup(ctx: Context, request: ReplicationRequest): Asy
   const name = slotName(request.reader_id);
   const members = await prepared(ctx, request);
   yield* joinGroup(ctx, { name, members });
-  yield* followGroup(ctx, { name, members });
+  yield* followGroup(ctx, { name, members, follow: request.follow });
 }
 
 async function prepared(ctx: Context, request: ReplicationRequest) {

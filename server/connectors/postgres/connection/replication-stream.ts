@@ -66,15 +66,26 @@ export class ReplicationStream<Message> {
     return this.#asked;
   }
 
-  /** Waits until something has arrived and returns all of it. */
-  async next(): Promise<Received<Message>> {
+  /** Everything before this LSN is committed at the destination: the server may discard its log. */
+  confirm(lsn: string): void {
+    if (lsnValue(lsn) > lsnValue(this.options.confirmed)) this.options.confirmed = lsn;
+  }
+
+  /** Waits until something has arrived, or until `until` is aborted, and returns all that has arrived. */
+  async next(until?: AbortSignal): Promise<Received<Message>> {
     this.#asked = true;
     await this.#started.promise;
-    while (this.#waiting.length === 0 && this.#position === null) {
-      this.#check();
-      const asking = setTimeout(() => this.#sendStatus(true), ASK_MS);
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-      clearTimeout(asking);
+    const wake = () => this.#wake?.();
+    until?.addEventListener('abort', wake);
+    try {
+      while (this.#waiting.length === 0 && this.#position === null && !until?.aborted) {
+        this.#check();
+        const asking = setTimeout(() => this.#sendStatus(true), ASK_MS);
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+        clearTimeout(asking);
+      }
+    } finally {
+      until?.removeEventListener('abort', wake);
     }
     this.#asked = false;
     this.#check();

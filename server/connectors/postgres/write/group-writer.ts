@@ -21,11 +21,12 @@ export class PgGroupWriter implements GroupWriter {
     await ofStream(stream, () => this.streams[stream]!.write(batch));
   }
 
-  async commit(states: readonly (StreamState | null)[]): Promise<Map<number, WriteCounts>> {
+  async commit(states: readonly (StreamState | null)[], all = false): Promise<Map<number, WriteCounts>> {
     await this.#flush();
     const counts = new Map<number, WriteCounts>();
-    for (const at of this.#written) {
+    for (const at of this.streams.keys()) {
       const state = states[at];
+      if (!this.#written.has(at) && !(all && state)) continue;
       if (!state) throw new Error(`stream ${at} of a group has rows and no state`);
       counts.set(at, await ofStream(at, () => this.streams[at]!.checkpoint(state)));
     }

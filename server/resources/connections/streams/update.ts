@@ -16,6 +16,7 @@ import type { UpdateConnectionRequest } from '../schema.ts';
 import { readStreams, storeStreams } from './store.ts';
 import { checkedPlan, findSharedTables, refuseFindings } from './check.ts';
 import { streamKey } from './selection.ts';
+import { isContinuous } from '../../../pipeline/schedule.ts';
 import { settingsOf } from '../../../pipeline/stream-check/settings.ts';
 
 /**
@@ -34,7 +35,7 @@ export async function updateStreams(
     (key) => input[key] !== undefined && input[key] !== connection[key],
   );
   if (!streams && !reset_cursor && !moved) return [];
-  await refuseWhileRunning(ctx, connection.id);
+  await refuseWhileRunning(ctx, connection);
   const before = await readStreams(ctx, connection.id);
   const changed: string[] = [];
   const { table_prefix = connection.table_prefix, destination_schema = connection.destination_schema } = input;
@@ -51,10 +52,14 @@ export async function updateStreams(
   return changed;
 }
 
-export async function refuseWhileRunning(ctx: Ctx, connection_id: string): Promise<void> {
-  const [connection_run_id] = await liveRunIds(ctx, connection_id);
+export async function refuseWhileRunning(
+  ctx: Ctx,
+  { id, schedule }: Pick<ConnectionRow, 'id' | 'schedule'>,
+): Promise<void> {
+  const [connection_run_id] = await liveRunIds(ctx, id);
   if (!connection_run_id) return;
-  throw badRequest('run_active', 'Streams cannot be changed while a run is active', { connection_run_id });
+  const how = isContinuous(schedule) ? '. Pause the connection, which ends its run' : '';
+  throw badRequest('run_active', `Streams cannot be changed while a run is active${how}`, { connection_run_id });
 }
 
 type Destined = Parameters<typeof findSharedTables>[2] & Awaited<ReturnType<typeof connectorPair>>;

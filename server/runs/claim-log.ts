@@ -16,7 +16,7 @@ import { lockRun } from './lock-run.ts';
 
 interface Claimed {
   claims: Claim[];
-  is_group: boolean;
+  shares_log: boolean;
   is_early: boolean;
 }
 
@@ -31,18 +31,18 @@ export async function claimStreams(db: Db, stream_run_id: string, worker_id: str
     .from(streamRuns)
     .where(eq(streamRuns.id, stream_run_id));
   if (!named || !(await lockRun(db, named.run_id))) return NONE;
-  const group = (await canBeGrouped(db, stream_run_id)) ? await groupOf(db, named.run_id) : [];
-  const others = group.filter(({ id }) => id !== stream_run_id);
-  const is_group = others.length < group.length;
-  if (is_group && others.some(({ fresh }) => fresh)) {
-    const isHeld = group.some(({ id, fresh }) => id === stream_run_id && fresh);
+  const sharers = (await canShareLog(db, stream_run_id)) ? await sharersOf(db, named.run_id) : [];
+  const others = sharers.filter(({ id }) => id !== stream_run_id);
+  const shares_log = others.length < sharers.length;
+  if (shares_log && others.some(({ fresh }) => fresh)) {
+    const isHeld = sharers.some(({ id, fresh }) => id === stream_run_id && fresh);
     return isHeld ? NONE : { ...NONE, is_early: true };
   }
   const first = await claimStream(db, stream_run_id, worker_id);
   if (!first) return NONE;
   // Streams that were moved together when two processes died: each is tried alone.
   const isAlone = first.stream_run.worker_deaths >= MAX_WORKER_DEATHS;
-  if (!is_group || isAlone || others.length === 0) return { claims: [first], is_group, is_early: false };
+  if (!shares_log || isAlone || others.length === 0) return { claims: [first], shares_log, is_early: false };
   const ids = others.map(({ id }) => id);
   const claimed = await db
     .update(streamRuns)
@@ -52,13 +52,13 @@ export async function claimStreams(db: Db, stream_run_id: string, worker_id: str
     })
     .where(inArray(streamRuns.id, ids))
     .returning();
-  return { claims: [first, ...(await loadPipelines(db, first.run, claimed))], is_group, is_early: false };
+  return { claims: [first, ...(await loadPipelines(db, first.run, claimed))], shares_log, is_early: false };
 }
 
-const NONE: Claimed = { claims: [], is_group: false, is_early: false };
+const NONE: Claimed = { claims: [], shares_log: false, is_early: false };
 
 /** Whether the source can read several streams from one log, and the destination commit them together. */
-async function canBeGrouped(db: Db, stream_run_id: string): Promise<boolean> {
+async function canShareLog(db: Db, stream_run_id: string): Promise<boolean> {
   const ends = await db
     .select({ type: accountConnectors.connector_type, name: accountConnectors.connector_name })
     .from(streamRuns)
@@ -84,7 +84,7 @@ async function canBeGrouped(db: Db, stream_run_id: string): Promise<boolean> {
 }
 
 /** The live streams of a run that are read from one change log. */
-function groupOf(db: Db, connection_run_id: string): Promise<{ id: string; fresh: boolean }[]> {
+function sharersOf(db: Db, connection_run_id: string): Promise<{ id: string; fresh: boolean }[]> {
   return db
     .select({ id: streamRuns.id, fresh: isHeldFresh })
     .from(streamRuns)

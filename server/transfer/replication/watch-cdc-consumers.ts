@@ -7,17 +7,17 @@ import {
   connectionStreams,
   connections,
   streamRuns,
-} from '../../db/schema/index.ts';
-import type { AnySource } from '../connectors/contract/connector.ts';
-import type { Deps } from '../deps.ts';
-import { isInCatalog } from '../catalog/store.ts';
-import { presentable, withConnector } from '../connector-runtime/account-connector-calls.ts';
-import { emitCdcEvent } from '../events/cdc-events.ts';
-import { SYSTEM_ACTOR } from '../events/emit.ts';
-import { LAG_CHECK_SECONDS, recordGroupLag, recordLag } from './cdc-consumers.ts';
-import { type Periodic, periodic } from '../platform/periodic.ts';
-import { stateSetTo } from '../runs/set-state.ts';
-import { LIVE_STREAM } from '../pipeline/run-states.ts';
+} from '../../../db/schema/index.ts';
+import type { AnySource } from '../../connectors/contract/connector.ts';
+import type { Deps } from '../../deps.ts';
+import { isInCatalog } from '../../catalog/store.ts';
+import { presentable, withConnector } from '../../connector-runtime/account-connector-calls.ts';
+import { emitCdcEvent } from '../../events/cdc-events.ts';
+import { SYSTEM_ACTOR } from '../../events/emit.ts';
+import { LAG_CHECK_SECONDS, recordLag } from './cdc-consumers.ts';
+import { type Periodic, periodic } from '../../platform/periodic.ts';
+import { stateSetTo } from '../../runs/set-state.ts';
+import { LIVE_STREAM } from '../../pipeline/run-states.ts';
 
 const EVERY_MS = 5_000;
 const WORK = { ms: 30_000, use: { purpose: 'change_log' as const, actor: SYSTEM_ACTOR } };
@@ -75,8 +75,13 @@ function dueConsumers({ db }: Deps) {
       and(
         or(
           eq(streamRuns.stream_id, changeReaders.stream_id),
-          // Streams of a connection can share what the source keeps. Custom runs read without it.
-          and(eq(streamRuns.connection_id, connectionStreams.connection_id), isNull(connectionRuns.custom_run_plan_id)),
+          // Streams of a connection can share what the source keeps. Custom runs read without it, and a continuous run
+          // hardly ever ends.
+          and(
+            eq(streamRuns.connection_id, connectionStreams.connection_id),
+            isNull(connectionRuns.custom_run_plan_id),
+            sql`${connections.schedule} ->> 'type' <> 'continuous'`,
+          ),
         ),
         sql`${streamRuns.status} in (${sql.join(
           LIVE_STREAM.map((status) => sql`${status}`),
@@ -161,9 +166,9 @@ async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
     await withConnector(deps, source, WORK, async ({ connector, ctx }) => {
       const { lag } = connector as AnySource;
       const own = await lag?.(ctx, stream.id);
-      if (own) return deps.db.transaction((tx) => recordLag(tx, stream, own));
+      if (own) return deps.db.transaction((tx) => recordLag(tx, { stream_id: stream.id }, own));
       const common = await lag?.(ctx, stream.connection_id);
-      if (common) await deps.db.transaction((tx) => recordGroupLag(tx, stream.connection_id, common));
+      if (common) await deps.db.transaction((tx) => recordLag(tx, { connection_id: stream.connection_id }, common));
     });
   } catch (thrown) {
     deps.log.warn(

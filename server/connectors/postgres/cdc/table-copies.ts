@@ -1,0 +1,55 @@
+import type { ConnectorContext, ReplicationRequest, TableCopies } from '../../contract/connector.ts';
+import { StreamsFailed } from '../../contract/replication.ts';
+import { PgSession, withSession } from '../connection/session.ts';
+import type { PostgresSourceConfig } from '../connection/settings.ts';
+import { literal } from '../connection/sql.ts';
+import { BEGIN } from '../read/shared-snapshot.ts';
+import { membersOf } from './group-members.ts';
+import { openSnapshot, wholeTable } from './group-start.ts';
+import { identityOf } from './log-identity.ts';
+import { findSlot, slotName } from './replication-slots.ts';
+import { assertLogical } from './table-shape.ts';
+
+type Context = ConnectorContext<PostgresSourceConfig>;
+
+/** Whether the slot of the group is there, and none of these streams is still read from a slot of its own. */
+export async function canCopy(ctx: Context, { reader_id, streams }: ReplicationRequest): Promise<boolean> {
+  const name = slotName(reader_id);
+  if (streams.some(({ state }) => identityOf(state)?.slot !== name)) return false;
+  const slot = await withSession(ctx, { phase: 'run' }, (session) => findSlot(session, name));
+  return slot !== null && !slot.lost;
+}
+
+/** The session that holds the snapshot stays idle in its transaction; each table is read by one that joins it. */
+export async function copyTables(ctx: Context, request: ReplicationRequest): Promise<TableCopies> {
+  const name = slotName(request.reader_id);
+  const keeper = await PgSession.open(ctx, { phase: 'run' });
+  try {
+    await assertLogical(keeper);
+    const members = await membersOf(keeper, request);
+    const { start, source } = await openSnapshot(ctx, { session: keeper, name, joining: members, tables: members });
+    const { rows } = await keeper.query('select pg_export_snapshot()');
+    const snapshot = rows[0]![0]!;
+    return {
+      read: (stream) => readJoined(ctx, snapshot, request.streams[stream]!),
+      state: (stream) => ({ cursor: start, source: source(members[stream]!) }),
+      close: () => keeper.close(),
+    };
+  } catch (error) {
+    await keeper.close();
+    throw error instanceof StreamsFailed ? error : keeper.translate(error);
+  }
+}
+
+async function* readJoined(ctx: Context, snapshot: string, request: ReplicationRequest['streams'][number]) {
+  const session = await PgSession.open(ctx, { phase: 'run' });
+  try {
+    await session.query(BEGIN);
+    await session.query(`set transaction snapshot ${literal(snapshot)}`);
+    yield* wholeTable(session, request);
+  } catch (error) {
+    throw session.translate(error);
+  } finally {
+    await session.close();
+  }
+}

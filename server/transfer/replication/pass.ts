@@ -1,0 +1,249 @@
+import { fromSource, onSide } from '../../connector-runtime/side-error.ts';
+import type {
+  GroupWriter,
+  ReplicatedBatch,
+  ReplicationRequest,
+  StreamState,
+} from '../../connectors/contract/connector.ts';
+import { type Attempt, WorkerStopping } from '../attempt.ts';
+import { recordColumns } from '../column-history.ts';
+import { openSides, recordCommitted } from '../move-stream.ts';
+import { CheckpointPace } from '../pace/checkpoint-pace.ts';
+import { prefetch } from '../pace/prefetch.ts';
+import { withAttempts } from './attempts-failed.ts';
+import { confirmLog, noteLag, registerConsumers, statesOfOthers } from './cdc-consumers.ts';
+import { countRows, lost, type Member, membersOf, prepareAll, record, type Sides } from './members.ts';
+import type { RunningCopies } from './running-copies.ts';
+import type { SharedAttempts } from './shared-attempts.ts';
+
+/** How often the lag is stored while the log is followed. */
+const LAG_MS = 5_000;
+
+interface Pass {
+  shared: SharedAttempts;
+  copies: RunningCopies;
+  sides: Sides;
+  writer: GroupWriter;
+  members: Member[];
+  reader_id: string;
+  progress: { progressed: boolean };
+}
+
+/**
+ * One read of the log by the streams that are not being copied. Streams without a position are left to copies, if others
+ * can go on meanwhile.
+ * @returns whether nothing is left to do
+ */
+export async function readPass(
+  shared: SharedAttempts,
+  copies: RunningCopies,
+  progress: Pass['progress'],
+): Promise<boolean> {
+  const attempts = shared.pending.filter((attempt) => !copies.has(attempt));
+  if (attempts.length === 0) {
+    if (copies.size === 0) return true;
+    await copies.next();
+    return false;
+  }
+  copies.renew();
+  try {
+    return await openAndRead(attempts, { shared, copies, progress });
+  } catch (thrown) {
+    throw withAttempts(thrown, attempts);
+  }
+}
+
+async function openAndRead(
+  attempts: readonly Attempt[],
+  { shared, copies, progress }: Pick<Pass, 'shared' | 'copies' | 'progress'>,
+): Promise<boolean> {
+  const [leader] = attempts as [Attempt];
+  const sides = await openSides(leader);
+  const { source, destination } = sides;
+  const prepared = await prepareAll(attempts, sides);
+  const targets = prepared.map(({ target }, at) => ({
+    target,
+    warn: (code: string, message: string) => attempts[at]!.warn(code, message),
+  }));
+  const writer = await onSide('destination', () => destination.connector.openGroup!(destination.ctx, targets));
+  try {
+    if (await recordFinished(shared, attempts, writer)) {
+      await writer.abort();
+      return false;
+    }
+    const reader_id = leader.claim.connection.id;
+    const members = await membersOf(attempts, sides, { prepared, streams: writer.streams, reader_id });
+    const placed = members.filter(({ request }) => request.state !== null);
+    const isNew = members.filter(({ request }) => request.state === null);
+    if (placed.length > 0 && isNew.length > 0) {
+      const request = { reader_id, streams: placed.map((member) => member.request) };
+      if (await onSide('source', () => source.connector.replication!.canCopy(source.ctx, request))) {
+        await writer.abort();
+        copies.start(isNew.map(({ attempt }) => attempt));
+        return false;
+      }
+    }
+    await registerConsumers(
+      leader.deps.db,
+      attempts.map(({ claim }) => claim),
+    );
+    return await readLog({ shared, copies, sides, writer, members, reader_id, progress });
+  } catch (error) {
+    await writer.abort().catch((failed) => leader.deps.log.warn({ err: failed }, 'writer could not be aborted'));
+    throw error;
+  }
+}
+
+/** An earlier attempt crashed after the destination's final commit: only our record is missing. */
+async function recordFinished(
+  shared: SharedAttempts,
+  attempts: readonly Attempt[],
+  { streams }: GroupWriter,
+): Promise<boolean> {
+  let any = false;
+  for (const [at, attempt] of attempts.entries()) {
+    const { committed } = streams[at]!;
+    if (!committed?.finished) continue;
+    if (!(await recordCommitted(attempt, committed))) throw lost();
+    shared.finish(attempt);
+    any = true;
+  }
+  return any;
+}
+
+async function readLog(pass: Pass): Promise<boolean> {
+  const { members, shared, copies, sides, writer } = pass;
+  const { source } = sides;
+  const [{ attempt: leader }] = members as [Member];
+  await estimateFirstReads(pass);
+  const stop = new AbortController();
+  const follow = await following(pass, stop.signal);
+  const request = { reader_id: pass.reader_id, streams: members.map((member) => member.request), follow };
+  copies.joined(members.map(({ attempt }) => attempt));
+  const read = () => fromSource(source.connector.replication!.read(source.ctx, request));
+  const states = await applyAll(pass, prefetch(read), { follows: follow !== undefined, stop });
+  leader.signal.throwIfAborted();
+  const isLast = !follow || shared.endsNow(copies.size === 0 && shared.pending.length === members.length);
+  if (!isLast) {
+    await commit(pass, states, true);
+    await writer.abort();
+    return false;
+  }
+  if (copies.size > 0) {
+    await commit(pass, states, true);
+    shared.abort(new WorkerStopping('The run goes on after its tables have been copied'));
+    leader.signal.throwIfAborted();
+  }
+  await finish(pass, states, request);
+  return true;
+}
+
+/** A continuous run follows the log, and so does any run while tables are copied. */
+async function following(
+  { shared, copies, members, reader_id }: Pass,
+  stopped: AbortSignal,
+): Promise<ReplicationRequest['follow']> {
+  if (!shared.is_continuous && copies.size === 0) return undefined;
+  const [{ attempt: leader }] = members as [Member];
+  const others = await statesOfOthers(
+    leader.deps.db,
+    reader_id,
+    members.map(({ attempt }) => attempt.claim.stream.id),
+  );
+  return {
+    until: AbortSignal.any([stopped, leader.signal, copies.settled, ...shared.rollOvers(copies.size > 0)]),
+    committed: () => {
+      const copied = copies.held();
+      const own = members.flatMap(({ committed }) => committed ?? []);
+      return copied && own.length === members.length ? [...others, ...copied, ...own] : null;
+    },
+  };
+}
+
+async function estimateFirstReads({ members, sides: { source } }: Pass): Promise<void> {
+  const { estimate } = source.connector;
+  if (!estimate) return;
+  for (const { attempt, request } of members) {
+    if (request.state === null) {
+      attempt.progress.estimated_rows ??= await onSide('source', () => estimate(source.ctx, request));
+    }
+  }
+}
+
+/** Applies what is read. @returns the states at its end, which are not committed yet */
+async function applyAll(
+  pass: Pass,
+  batches: AsyncIterable<ReplicatedBatch>,
+  { follows, stop }: { follows: boolean; stop: AbortController },
+): Promise<(StreamState | null)[]> {
+  const { members } = pass;
+  const [{ attempt: leader }] = members as [Member];
+  const pace = new CheckpointPace('append_dedup', leader.deps.config.CHECKPOINT_KB * 1024);
+  let states: (StreamState | null)[] = members.map(({ request }) => request.state);
+  let lag_stored = 0;
+  const apply = async (batch: ReplicatedBatch) => {
+    leader.signal.throwIfAborted();
+    const due = pace.due(await write(pass, batch));
+    if (!batch.states) return;
+    states = batch.states;
+    if (!due && !batch.complete && !follows) return;
+    await commit(pass, states, batch.parts.length === 0);
+    pace.reset();
+    if (!batch.lag || performance.now() - lag_stored < LAG_MS) return;
+    lag_stored = performance.now();
+    const attempts = members.map(({ attempt }) => attempt);
+    await noteLag(attempts, batch.lag);
+  };
+  for await (const batch of batches) {
+    await apply(batch).catch((error) => {
+      // A read that follows the log would go on until its next change.
+      stop.abort();
+      throw error;
+    });
+  }
+  return states;
+}
+
+/** @returns the bytes that were read */
+async function write({ members, writer }: Pass, { parts }: ReplicatedBatch): Promise<number> {
+  let bytes = 0;
+  for (const { stream, batch } of parts) {
+    const { attempt, map } = members[stream]!;
+    attempt.recordRead(countRows(batch), batch.bytes);
+    bytes += batch.bytes;
+    const mapped = map(batch);
+    if (mapped.rows.length > 0) await onSide('destination', () => writer.write(stream, mapped));
+  }
+  return bytes;
+}
+
+/** Commits at the destination, then records it. The streams that are not recorded keep their earlier positions. */
+async function commit(
+  { members, writer, progress }: Pass,
+  states: readonly (StreamState | null)[],
+  all: boolean,
+): Promise<void> {
+  const counts = await onSide('destination', () => writer.commit(states, all));
+  for (const [at, committed] of counts) {
+    const member = members[at]!;
+    member.attempt.signal.throwIfAborted();
+    await record(member, states[at] ?? null, committed);
+  }
+  progress.progressed ||= counts.size > 0;
+}
+
+/** The final commit of the run. */
+async function finish(
+  { members, writer, sides, shared }: Pass,
+  states: readonly (StreamState | null)[],
+  request: ReplicationRequest,
+): Promise<void> {
+  const counts = await onSide('destination', () => writer.finish(states));
+  for (const [at, member] of members.entries()) await record(member, states[at] ?? null, counts[at]!);
+  for (const { attempt, prepared } of members) await recordColumns(attempt.deps.db, attempt.claim, prepared.plan);
+  const attempts = members.map(({ attempt }) => attempt);
+  const streams = request.streams.map((one, at) => ({ ...one, state: states[at] ?? null }));
+  const { connector: source, ctx: sourceContext } = sides.source;
+  await confirmLog(attempts, { source, sourceContext, request: { ...request, streams } });
+  for (const attempt of attempts) shared.finish(attempt);
+}

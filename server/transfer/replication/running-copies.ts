@@ -1,0 +1,163 @@
+import { fromSource, onSide } from '../../connector-runtime/side-error.ts';
+import type { StreamState, TableCopies } from '../../connectors/contract/connector.ts';
+import { recordCheckpoint } from '../../runs/claim-stream.ts';
+import { type Attempt, WorkerStopping } from '../attempt.ts';
+import { recordColumns } from '../column-history.ts';
+import { openSides, type PreparedStream, stateVersion } from '../move-stream.ts';
+import { prefetch } from '../pace/prefetch.ts';
+import { AttemptsFailed, withAttempts } from './attempts-failed.ts';
+import { registerConsumers } from './cdc-consumers.ts';
+import { countRows, lost, mapperOf, prepareAll } from './members.ts';
+import { parkIfUnappliable } from './parking.ts';
+import type { SharedAttempts } from './shared-attempts.ts';
+
+/**
+ * Tables that are read in full while the other streams of the run go on. A copy is committed on its own, with the
+ * position of its snapshot. The log is kept from there until the stream has joined the others, which read it again from
+ * there without it.
+ */
+export class RunningCopies {
+  readonly #running = new Map<Attempt, Promise<void>>();
+  /** From where on the log is needed; null: not known yet. Until the stream has joined. */
+  readonly #from = new Map<Attempt, StreamState | null>();
+  #settled = new AbortController();
+
+  constructor(private readonly shared: SharedAttempts) {}
+
+  get size(): number {
+    return this.#running.size;
+  }
+
+  has(attempt: Attempt): boolean {
+    return this.#running.has(attempt);
+  }
+
+  /** Aborted once one of the copies that run now has ended. */
+  get settled(): AbortSignal {
+    return this.#settled.signal;
+  }
+
+  /** The lowest states that the log is kept for; null while they are not known. */
+  held(): StreamState[] | null {
+    const states = [...this.#from.values()];
+    return states.includes(null) ? null : (states as StreamState[]);
+  }
+
+  /** The streams are read with the others now. */
+  joined(attempts: readonly Attempt[]): void {
+    for (const attempt of attempts) this.#from.delete(attempt);
+  }
+
+  start(attempts: readonly Attempt[]): void {
+    const work = this.#copy(attempts);
+    for (const attempt of attempts) {
+      this.#from.set(attempt, null);
+      this.#running.set(attempt, work);
+    }
+  }
+
+  /** Resolves once one of the copies has ended. */
+  async next(): Promise<void> {
+    if (this.#settled.signal.aborted) this.#settled = new AbortController();
+    const { signal } = this.#settled;
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  }
+
+  /** Call it at the start of a pass: what has settled before is among its streams. */
+  renew(): void {
+    this.#settled = new AbortController();
+  }
+
+  async close(): Promise<void> {
+    for (const attempt of this.#running.keys()) attempt.abort(new WorkerStopping('The run does not go on'));
+    await Promise.allSettled(this.#running.values());
+  }
+
+  async #copy(attempts: readonly Attempt[]): Promise<void> {
+    let copies: TableCopies | null = null;
+    try {
+      const [leader] = attempts as [Attempt];
+      const sides = await openSides(leader);
+      const prepared = await prepareAll(attempts, sides);
+      const { db } = leader.deps;
+      await registerConsumers(
+        db,
+        attempts.map(({ claim }) => claim),
+      );
+      const request = {
+        reader_id: leader.claim.connection.id,
+        streams: prepared.map(({ requestFrom }) => requestFrom(null)),
+      };
+      const opened = await onSide('source', () => sides.source.connector.replication!.copy(sides.source.ctx, request));
+      copies = opened;
+      for (const [at, attempt] of attempts.entries()) this.#from.set(attempt, opened.state(at));
+      await inParallel(leader.claim.connection.max_parallel_streams, attempts.length, async (at) => {
+        await this.#one(attempts[at]!, () => copyTable(attempts[at]!, prepared[at]!, { copies: opened, at }));
+      });
+    } catch (thrown) {
+      const error = withAttempts(thrown, attempts);
+      const failures = error instanceof AttemptsFailed ? error.failures : new Map(attempts.map((one) => [one, error]));
+      for (const [attempt, cause] of failures) await this.#one(attempt, () => Promise.reject(cause));
+    } finally {
+      await copies?.close();
+      for (const attempt of attempts) this.#end(attempt);
+    }
+  }
+
+  async #one(attempt: Attempt, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#from.delete(attempt);
+      // What ends the run ends this attempt as well.
+      if (attempt.signal.aborted && attempt.signal.reason instanceof WorkerStopping) return;
+      await parkIfUnappliable(attempt, error);
+      await this.shared.fail(attempt, error);
+    } finally {
+      this.#end(attempt);
+    }
+  }
+
+  #end(attempt: Attempt): void {
+    if (this.#from.get(attempt) === null) this.#from.delete(attempt);
+    if (this.#running.delete(attempt)) this.#settled.abort();
+  }
+}
+
+/** Copies one table and commits it with the state after it. */
+async function copyTable(
+  attempt: Attempt,
+  prepared: PreparedStream,
+  { copies, at }: { copies: TableCopies; at: number },
+): Promise<void> {
+  const { claim, deps, signal } = attempt;
+  const { destination } = await openSides(attempt);
+  const map = mapperOf(attempt, prepared);
+  attempt.watch();
+  const writer = await onSide('destination', () => destination.connector.open(destination.ctx, prepared.target));
+  try {
+    for await (const batch of prefetch(() => fromSource(copies.read(at)))) {
+      signal.throwIfAborted();
+      attempt.recordRead(countRows(batch), batch.bytes);
+      const mapped = map(batch);
+      if (mapped.rows.length > 0) await onSide('destination', () => writer.write(mapped));
+    }
+    signal.throwIfAborted();
+    const state = copies.state(at);
+    const counts = await onSide('destination', () => writer.checkpoint(state));
+    Object.assign(attempt.progress, counts);
+    const state_version = stateVersion(attempt, writer) + 1;
+    if (!(await recordCheckpoint(deps.db, claim, { state, state_version, counts }))) throw lost();
+    await recordColumns(deps.db, claim, prepared.plan);
+  } finally {
+    await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
+  }
+}
+
+async function inParallel(limit: number, count: number, work: (at: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const turns = async () => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, count) }, turns));
+}

@@ -71,7 +71,7 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
     running.delete(one);
   }
   await recordEnds(deps, outcomes);
-  for (const [at, attempt] of attempts.entries()) logAttempt(deps, attempt, { outcome: outcomes[at] ?? null, asked });
+  for (const [attempt, outcome] of outcomes) logAttempt(deps, attempt, { outcome, asked });
 }
 
 /** Longer than the lease together: the next delivery of the job takes up a stream whose end was not recorded at all. */

@@ -12,7 +12,12 @@ import type {
 } from '../connectors/contract/connector.ts';
 import type { StreamRow } from '../../db/schema/index.ts';
 import type { Attempt } from './attempt.ts';
-import { confirmChanges, consumerOf, refuseUnsupportedChanges, registerConsumers } from './replication/cdc-consumers.ts';
+import {
+  confirmChanges,
+  consumerOf,
+  refuseUnsupportedChanges,
+  registerConsumers,
+} from './replication/cdc-consumers.ts';
 import { recordCheckpoint } from '../runs/claim-stream.ts';
 import type { Outcome } from '../runs/end-attempt.ts';
 import { reportLost } from '../runs/shared-snapshot.ts';

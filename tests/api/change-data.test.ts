@@ -92,6 +92,52 @@ describe('a destination that cannot apply changes', () => {
   });
 });
 
+describe('a continuous schedule', () => {
+  const continuous = { schedule: { type: 'continuous' } };
+
+  test('is followed until the connection is paused; streams change meanwhile only after that', async () => {
+    await source`create table live (id int primary key)`;
+    const connection = await follow('live', { connection: continuous });
+    expect(connection).toMatchObject({ next_run_at: null, schedule: { type: 'continuous', next_runs: [] } });
+    const stream = await streamOf(connection);
+    const shown = async () => (await call('GET', `/connections/${connection.id}`)).body;
+    await until(async () => (await target`select to_regclass('live') as there`)[0]!.there !== null);
+    for (const id of [1, 2]) {
+      await source`insert into live values (${id})`;
+      await until(async () => (await idsOf('live')).length === id);
+    }
+    await until(async () => (await shown()).log_lag?.seconds != null);
+    expect((await shown()).log_lag).toMatchObject({ bytes: expect.any(Number), measured_at: expect.any(String) });
+    const { active_run_id } = await shown();
+    expect((await reset(connection)).body).toMatchObject({ code: 'run_active', connection_run_id: active_run_id });
+    expect((await call('POST', `/connections/${connection.id}/run`)).body.code).toBe('run_already_active');
+    expect((await update(connection, { status: 'paused' })).status).toBe(200);
+    await until(async () => (await shown()).active_run_id === null);
+    expect((await shown()).last_run).toMatchObject({ id: active_run_id, status: 'succeeded' });
+    await source`insert into live values (3)`;
+    expect((await reset(connection)).status).toBe(200);
+    await update(connection, { status: 'active' });
+    await until(async () => (await idsOf('live')).length === 3);
+    await call('DELETE', `/connections/${connection.id}`);
+    await until(() => isReleased(stream));
+    expect(await kept(stream)).toEqual(GONE);
+  });
+
+  test('400: continuous_unsupported without a log, or for a destination without common commits', async () => {
+    await source`create table quiet (id int primary key)`;
+    const create = async (source_id: string, destination_id: string) =>
+      (await call('POST', '/connections', { name: uniqueName('quiet'), source_id, destination_id, ...continuous }))
+        .body;
+    const http = await make.connector('destination', 'http', { url: 'http://127.0.0.1:1/x', check_method: 'none' });
+    const plain = await make.connector('source', 'postgres', postgresParameters(from.url));
+    await until(async () => (await show('source', plain.id)).catalog_status === 'ready');
+    const warehouse = await make.connector('destination', 'postgres', postgresParameters(to.url));
+    for (const refused of [await create(await logSource(), http.id), await create(plain.id, warehouse.id)]) {
+      expect(refused).toMatchObject({ code: 'continuous_unsupported', field: 'schedule.type' });
+    }
+  });
+});
+
 describe('a custom run of a CDC stream', () => {
   test('reads the table as it is and leaves the slot alone; it cannot be limited to days', async () => {
     await source`create table customs (id int primary key, at timestamptz not null default now())`;

@@ -78,7 +78,11 @@ const CONTINUOUS = {
 };
 
 const runsOf = ({ connection }: Pipeline) =>
-  db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, connection.id)).orderBy(connectionRuns.number);
+  db
+    .select()
+    .from(connectionRuns)
+    .where(eq(connectionRuns.connection_id, connection.id))
+    .orderBy(connectionRuns.number);
 
 /** Changes the connection as an update does. */
 const change = ({ connection }: Pipeline, columns: Partial<typeof connections.$inferInsert>) =>
@@ -341,14 +345,15 @@ describe('a continuous connection', () => {
     await arrives('select count(*)::int as c, sum(n)::int as n from steady.late');
     await target`alter table steady.two add constraint small check (n < 1000)`;
     await source`update steady.two set n = 5000 where id = 1`;
-    const [run] = await runsOf(pipeline).then((all) => all.slice(-1));
-    const parked = async () => (await getStreamRuns(service, run!.id)).find(({ stream_name }) => stream_name === 'two')!;
+    const [newest] = await runsOf(pipeline).then((all) => all.slice(-1));
+    const parked = async () =>
+      (await getStreamRuns(service, newest!.id)).find(({ stream_name }) => stream_name === 'two')!;
     await until(async () => (await parked()).status === 'failed');
     expect((await parked()).warnings.map(({ code }) => code)).toContain('stream_parked');
     await source`update steady.one set n = 3`;
     await arrives('select sum(n)::int as n from steady.one');
     await change(pipeline, { status: 'paused' });
-    expect((await runEnded(service, run!.id)).status).toBe('partially_succeeded');
+    expect((await runEnded(service, newest!.id)).status).toBe('partially_succeeded');
     await compare('steady', ['one', 'late']);
   });
 });

@@ -18,6 +18,7 @@ export interface CreatingConnection {
   schema?: string;
   cron?: string;
   every?: number;
+  continuous: boolean;
   timezone?: string;
   stream?: readonly string[];
   run: boolean;
@@ -31,6 +32,7 @@ export interface ChangingConnection {
   prefix?: string;
   cron?: string;
   every?: number;
+  continuous: boolean;
   manual: boolean;
   timezone?: string;
   stream?: readonly string[];
@@ -106,17 +108,22 @@ export async function updateConnection(cli: Cli, flags: ChangingConnection, want
   show(cli, await api.connections.update.mutate({ ...changes, connection_id: id, revision } as never), flags.json);
 }
 
-function changedSchedule({ manual, cron, every, timezone }: ChangingConnection) {
+function changedSchedule({ manual, cron, every, continuous, timezone }: ChangingConnection) {
   if (!manual) {
     if (timezone !== undefined && cron === undefined && every === undefined)
       throw new UsageError('--timezone needs --cron or --every');
-    return scheduleOf({ cron, every, timezone });
+    return scheduleOf({ cron, every, continuous, timezone });
   }
-  if (cron !== undefined || every !== undefined) throw new UsageError('Use one of --manual, --cron and --every');
+  if (continuous || cron !== undefined || every !== undefined)
+    throw new UsageError('Use one of --manual, --continuous, --cron and --every');
   return { schedule: { type: 'manual' as const } };
 }
 
-function scheduleOf({ cron, every, timezone = 'UTC' }: Pick<CreatingConnection, 'cron' | 'every' | 'timezone'>) {
+type ScheduleFlags = Pick<CreatingConnection, 'cron' | 'every' | 'continuous' | 'timezone'>;
+
+function scheduleOf({ cron, every, continuous, timezone = 'UTC' }: ScheduleFlags) {
+  if (continuous && (cron ?? every) !== undefined) throw new UsageError('Use --continuous without --cron and --every');
+  if (continuous) return { schedule: { type: 'continuous' as const, timezone } };
   if (cron !== undefined && every !== undefined) throw new UsageError('Use either --cron or --every, not both');
   if (cron !== undefined) return { schedule: { type: 'cron' as const, cron_expression: cron, timezone } };
   // The service validates the interval.

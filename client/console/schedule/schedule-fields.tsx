@@ -1,4 +1,4 @@
-import { SegmentedControl, Select, TextInput } from '@mantine/core';
+import { SegmentedControl, Select, Text, TextInput } from '@mantine/core';
 import type { RouterInputs } from '../api.ts';
 
 export type Schedule = NonNullable<RouterInputs['connections']['update']['schedule']>;
@@ -50,11 +50,17 @@ export function ScheduleFields({ value, onChange, problems = {} }: ScheduleField
           { value: 'interval', label: 'Interval' },
           { value: 'daily', label: 'Daily' },
           { value: 'cron', label: 'Cron' },
+          { value: 'continuous', label: 'Continuous' },
         ]}
         value={kind}
         onChange={selectType}
       />
-      {type !== 'manual' && (
+      {type === 'continuous' && (
+        <Text size="sm" c="dimmed">
+          Follows the change log of the source. Needs change data capture (CDC) and a PostgreSQL destination.
+        </Text>
+      )}
+      {type !== 'manual' && type !== 'continuous' && (
         <div className="fields">
           {kind === 'interval' && (
             <Select

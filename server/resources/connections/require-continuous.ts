@@ -17,7 +17,9 @@ export function requireContinuous(
     throw refuse(`${source_connector.display_name} has no change log that can be followed. Use an interval`);
   }
   if (!destination_connector.openGroup) {
-    throw refuse(`${destination_connector.display_name} cannot take the changes of several streams in one commit. Use an interval`);
+    throw refuse(
+      `${destination_connector.display_name} cannot take the changes of several streams in one commit. Use an interval`,
+    );
   }
   if (catalog.length > 0 && !catalog.some(({ change_log }) => change_log)) {
     throw refuse(

@@ -146,7 +146,13 @@ export async function recordLag(
   const ids = rows.map(({ stream }) => stream.id);
   await db
     .update(changeReaders)
-    .set({ lag_bytes: bytes, lag_seconds: seconds ?? null, lag_measured_at: sql`now()`, is_lagging: is_high, next_look_at })
+    .set({
+      lag_bytes: bytes,
+      lag_seconds: seconds ?? null,
+      lag_measured_at: sql`now()`,
+      is_lagging: is_high,
+      next_look_at,
+    })
     .where(inArray(changeReaders.stream_id, ids));
   if (!is_high || rows.some(({ is_lagging }) => is_lagging)) return;
   const { stream } = slowest;

@@ -1,13 +1,7 @@
 import { inArray } from 'drizzle-orm';
 import { connectionStreams } from '../../../db/schema/index.ts';
 import { onSide } from '../../connector-runtime/side-error.ts';
-import type {
-  Batch,
-  GroupWriter,
-  ReadRequest,
-  StreamState,
-  WriteCounts,
-} from '../../connectors/contract/connector.ts';
+import type { Batch, GroupWriter, ReadRequest, StreamState, WriteCounts } from '../../connectors/contract/connector.ts';
 import { RetryableError } from '../../connectors/contract/errors.ts';
 import { recordCheckpoint } from '../../runs/claim-stream.ts';
 import { type Attempt, ClaimLost } from '../attempt.ts';
@@ -17,7 +11,7 @@ import { openSides, type PreparedStream, prepareStream, stateVersion } from '../
 import { ofEach } from './attempts-failed.ts';
 import { refuseParked } from './parking.ts';
 
-export type Sides = Awaited<ReturnType<typeof openSides>>;
+export type OpenSides = Awaited<ReturnType<typeof openSides>>;
 
 /** A stream of a pass. */
 export interface Member {
@@ -33,7 +27,7 @@ export interface Member {
 /** The streams as they are now, each with what its read needs. @throws StreamsFailed */
 export async function prepareAll(
   attempts: readonly Attempt[],
-  { source, destination }: Sides,
+  { source, destination }: OpenSides,
 ): Promise<PreparedStream[]> {
   await reload(attempts);
   return ofEach(attempts, async (attempt) => {
@@ -59,7 +53,7 @@ async function reload(attempts: readonly Attempt[]): Promise<void> {
 /** Where each stream continues. @throws StreamsFailed */
 export const membersOf = (
   attempts: readonly Attempt[],
-  { source }: Sides,
+  { source }: OpenSides,
   opened: { prepared: readonly PreparedStream[]; streams: GroupWriter['streams']; reader_id: string },
 ): Promise<Member[]> =>
   ofEach(attempts, async (attempt, at): Promise<Member> => {

@@ -12,7 +12,7 @@ import { CheckpointPace } from '../pace/checkpoint-pace.ts';
 import { prefetch } from '../pace/prefetch.ts';
 import { withAttempts } from './attempts-failed.ts';
 import { confirmLog, noteLag, registerConsumers, statesOfOthers } from './cdc-consumers.ts';
-import { countRows, lost, type Member, membersOf, prepareAll, record, type Sides } from './members.ts';
+import { countRows, lost, type Member, membersOf, prepareAll, record, type OpenSides } from './members.ts';
 import type { RunningCopies } from './running-copies.ts';
 import type { SharedAttempts } from './shared-attempts.ts';
 
@@ -22,7 +22,7 @@ const LAG_MS = 5_000;
 interface Pass {
   shared: SharedAttempts;
   copies: RunningCopies;
-  sides: Sides;
+  sides: OpenSides;
   writer: GroupWriter;
   members: Member[];
   reader_id: string;

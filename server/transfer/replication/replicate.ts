@@ -57,11 +57,7 @@ function isOpenedAgain(errors: ReadonlyMap<Attempt, unknown>): boolean {
   );
 }
 
-async function leaveOut(
-  shared: SharedAttempts,
-  errors: ReadonlyMap<Attempt, unknown>,
-  thrown: unknown,
-): Promise<void> {
+async function leaveOut(shared: SharedAttempts, errors: ReadonlyMap<Attempt, unknown>, thrown: unknown): Promise<void> {
   const left = [...errors].filter(([attempt, error]) => isLeftOut(attempt, error));
   if (left.length === 0) throw errors.values().next().value ?? thrown;
   // Without others that go on, the log can wait for the stream.

@@ -55,6 +55,9 @@ export function ConnectionList({ connections }: { connections: Summary[] }) {
 }
 
 /** Memoised, so that scrolling only renders rows that become visible. */
+/** Schedules without a time of the next run. */
+const UNTIMED: Partial<Record<Summary['schedule']['type'], string>> = { manual: 'Manual', continuous: 'Continuous' };
+
 const Row = memo(function ConnectionRow({ connection }: { connection: Summary }) {
   const { id, name, source, destination, recent_runs, last_run, next_run_at } = connection;
   return (
@@ -78,7 +81,7 @@ const Row = memo(function ConnectionRow({ connection }: { connection: Summary })
       </span>
       <span className="connection-when">
         <span className="only-phone">Next run </span>
-        <RelativeTime at={next_run_at} never={connection.schedule.type === 'manual' ? 'Manual' : '–'} />
+        <RelativeTime at={next_run_at} never={UNTIMED[connection.schedule.type] ?? '–'} />
       </span>
       <ConnectionMenu connection={connection} />
     </article>

@@ -136,7 +136,7 @@ const summariesOf = ({ source, destination, selected, draft }: Selection): Parti
   ...(source && { source: source.name }),
   ...(selected.length > 0 && { streams: pluralize(selected.length, 'stream') }),
   ...(destination && { destination: destination.name }),
-  schedule: { manual: 'Manual', interval: 'Interval', cron: 'Cron' }[draft.schedule.type],
+  schedule: { manual: 'Manual', interval: 'Interval', cron: 'Cron', continuous: 'Continuous' }[draft.schedule.type],
 });
 
 const StartOver = ({ onConfirm }: { onConfirm: () => void }) => (

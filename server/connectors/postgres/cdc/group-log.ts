@@ -126,7 +126,8 @@ async function* whileFollowed(
   for (;;) {
     const lowest = lowestCursor(follow.committed() ?? []);
     if (lowest !== null) stream.confirm(lowest);
-    const { messages, position } = await stream.next(follow.until);
+    // Inside a transaction its end has to arrive first.
+    const { messages, position } = await stream.next(log.isOpen ? undefined : follow.until);
     for (const message of messages) {
       const pending = log.read(message);
       if (pending) await pending;

@@ -1,4 +1,11 @@
-import type { Batch, Cell, ConnectorContext, ReadRequest, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
+import type {
+  Batch,
+  Cell,
+  ConnectorContext,
+  ReadRequest,
+  ReplicatedBatch,
+  StreamState,
+} from '../../contract/connector.ts';
 import { TRUNCATE } from '../../contract/changes.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import { PgSession } from '../connection/session.ts';

@@ -78,8 +78,9 @@ export class ReplicationStream<Message> {
     const wake = () => this.#wake?.();
     until?.addEventListener('abort', wake);
     try {
-      while (this.#waiting.length === 0 && this.#position === null && !until?.aborted) {
+      while (this.#waiting.length === 0 && this.#position === null) {
         this.#check();
+        if (until?.aborted) break;
         const asking = setTimeout(() => this.#sendStatus(true), ASK_MS);
         await new Promise<void>((resolve) => (this.#wake = resolve));
         clearTimeout(asking);

@@ -154,6 +154,79 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
     }
     expect(warnings.filter((code) => code === 'values_changed')).toHaveLength(6);
   });
+
+  const LABEL = column('label', 'string');
+  async function openLabels(table: string, type: string, more: Partial<WriteTarget>) {
+    await place.run(`create table ${table} (id bigint, label ${type})`);
+    const stream = { name: table, fields: [], source_defined_primary_key: null } as never;
+    const columns = [column('id', 'integer'), LABEL];
+    return place.open(targetOf(stream, { table, columns, stream_id: table, fence: ++fence, ...more }));
+  }
+  const cut = test.skipIf(skip || name === 'duckdb');
+
+  cut('blanks at the end that do not fit are refused, or removed and counted', async () => {
+    const texts = ['abc', 'ab ', 'abc  ', '\u{1f600}b ', ' ', 'ab    '];
+    const labels = () => batchOf(texts.map((text, id) => [String(id), text]));
+    const refusing = await openLabels('labels', 'varchar(3)', { rejects: { limit: 100 } });
+    await refusing.writer.write(labels());
+    expect(await refusing.writer.finish(null)).toMatchObject({ rows_loaded: 4, rows_rejected: 2 });
+    const allowing = await openLabels('allowed_labels', 'varchar(3)', { inexact_values: 'allow' });
+    await allowing.writer.write(labels());
+    await allowing.writer.finish(null);
+    expect(await place.values('select label from allowed_labels order by id')).toEqual([
+      'abc',
+      'ab ',
+      'abc',
+      '\u{1f600}b ',
+      ' ',
+      'ab ',
+    ]);
+    expect(allowing.warnings).toEqual(['values_changed']);
+    const trimming = await openLabels('fixed_labels', 'char(9)', { rejects: { limit: 100 } });
+    await trimming.writer.write(labels());
+    // MySQL returns char without the blanks at its end; PostgreSQL does not count them.
+    expect(await trimming.writer.finish(null)).toMatchObject({ rows_loaded: name === 'mysql' ? 1 : 6 });
+  });
+
+  cut.each([
+    ['amounts', 'numeric(10,2)', 'number', ['1.005', '2.50']],
+    ['names', 'varchar(3)', 'string', ['abc  ', 'abc']],
+  ] as const)(
+    'an overwrite of a table that stays refuses what it cannot hold: %s',
+    async (table, type, from, [bad, good]) => {
+      await place.run(`create table ${table} (id bigint, label ${type})`);
+      await place.run(`insert into ${table} values (0, '${good}')`);
+      // Something that belongs to the table keeps it from being replaced.
+      await place.run(
+        name === 'mysql'
+          ? `create trigger ${table}_kept before insert on ${table} for each row set @seen = 1`
+          : `create view ${table}_kept as select * from ${table}`,
+      );
+      const overwrite = async (value: string) => {
+        const stream = { name: table, fields: [], source_defined_primary_key: null } as never;
+        const columns = [column('id', 'integer'), { ...LABEL, type: from as LogicalType }];
+        const { writer } = await place.open(
+          targetOf(stream, { table, columns, stream_id: table, fence: ++fence, mode: 'overwrite' }),
+        );
+        try {
+          await writer.write(
+            batchOf([
+              ['1', good],
+              ['2', value],
+            ]),
+          );
+          return await writer.finish(null);
+        } catch (error) {
+          await writer.abort();
+          throw error;
+        }
+      };
+      await expect(overwrite(bad)).rejects.toMatchObject({ code: 'value_does_not_fit' });
+      expect(await place.values(`select id from ${table}`)).toEqual(['0']);
+      expect(await overwrite(good)).toMatchObject({ rows_loaded: 2 });
+      expect((await place.values(`select label from ${table} order by id`)).map(String)).toEqual([good, good]);
+    },
+  );
 });
 
 /** Drivers return dates as objects whose text is in local time. */

@@ -171,9 +171,9 @@ function greetingWithoutTls(): Buffer {
 
 describeMysql('a session that waits', () => {
   test.each([
-    ['a row', 'update held set n = 1', 'update held set n = 2', /\.held$/, 1],
-    ['a table', 'select n from held', 'alter table held add m int', /table/, 0],
-  ] as const)('for %s shows the lock and its holder', async (_, holds, waits, on, holders) => {
+    ['a row', ['update held set n = 1', 'update held set n = 2'], /\.held$/, 1],
+    ['a table', ['select n from held', 'alter table held add m int'], /table/, 0],
+  ] as const)('for %s shows the lock and its holder', async (_, [holds, waits], on, holders) => {
     await side.sql('create table if not exists held (n int); replace into held values (0)');
     const { ctx } = destinationConfig(side);
     const [holder, waiter] = [
@@ -188,7 +188,9 @@ describeMysql('a session that waits', () => {
     expect(waiter.waits()).toBe(true);
     expect(found).toMatchObject({ on: expect.stringMatching(on) });
     const shown = found.state === 'blocked' ? found.holders : [];
-    expect(shown).toMatchObject(Array(holders).fill({ user: 'tester', state: 'idle in transaction', statement: null }));
+    expect(shown).toMatchObject(
+      Array.from({ length: holders }, () => ({ user: 'tester', state: 'idle in transaction', statement: null })),
+    );
     await holder.query('rollback');
     await waiting;
     expect((await waiter.look()).state).toBe('lost');

@@ -16,6 +16,10 @@ export interface ValueType {
   float?: 'single' | 'double';
   /** Digits of a second. */
   places?: number;
+  /** Characters. Databases refuse a longer text, but cut blanks at its end without a word. */
+  length?: number;
+  /** Blanks at the end do not count: `pads` adds them up to the length, `trims` removes them. */
+  blanks?: 'pads' | 'trims';
 }
 
 /** By source, then by destination. What is not listed is impossible; a type is exact as itself. */
@@ -45,7 +49,7 @@ const FLOAT_DIGITS = { single: 6, double: 15 } as const;
 export const MICROSECONDS = 6;
 
 /** What a value has to have for a narrower type to hold it. */
-export type Limit = { scale: number } | { float: 'single' | 'double' } | { places: number };
+export type Limit = { scale: number } | { float: 'single' | 'double' } | { places: number } | { length: number };
 
 /** The one table of casts: `destination_type`, columns that exist, and every writer go by it. Pure. */
 export function castBetween(from: ValueType, to: ValueType): Cast {
@@ -63,6 +67,7 @@ export const canBeWrittenAs = (from: LogicalType, to: LogicalType): boolean => {
 export const limitsBetween = (from: ValueType, to: ValueType): Limit[] => [
   ...digitLimits(from, to),
   ...(keepsPlaces(from, to) ? [] : [{ places: to.places ?? MICROSECONDS }]),
+  ...(keepsBlanks(from, to) ? [] : [{ length: to.blanks === 'trims' ? 0 : (to.length ?? Infinity) }]),
 ];
 
 function digitLimits(from: ValueType, to: ValueType): Limit[] {
@@ -74,6 +79,13 @@ function digitLimits(from: ValueType, to: ValueType): Limit[] {
   const kept = from.float ? from.float === to.float || to.float === 'double' : whole + scale <= FLOAT_DIGITS[to.float];
   return kept ? limits : [...limits, { float: to.float }];
 }
+
+/** Only texts end with blanks. */
+const keepsBlanks = (from: ValueType, to: ValueType): boolean =>
+  from.type !== 'string' ||
+  to.type !== 'string' ||
+  from.blanks !== undefined ||
+  (to.blanks !== 'trims' && (from.length ?? Infinity) <= (to.length ?? Infinity));
 
 const NUMBERS: ReadonlySet<LogicalType> = new Set(['integer', 'number', 'string']);
 const WITH_PLACES: ReadonlySet<LogicalType> = new Set(['time', 'timestamp', 'timestamp_tz']);

@@ -129,8 +129,23 @@ const limitStep =
         nearest: (cell) => nearestFloat(cell, float),
       };
     }
+    if ('length' in limit) return blanksStep(limit.length);
     return placesStep(to, limit.places);
   };
+
+/** The destination itself refuses other characters behind the length. */
+function blanksStep(length: number): CellCast {
+  const kept = (cell: string) => {
+    if (!cell.endsWith(' ') || cell.length <= length) return cell;
+    let end = cell.length;
+    while (cell[end - 1] === ' ') end -= 1;
+    // A character outside the first plane has two units.
+    let places = length - Array.from(cell.slice(0, end)).length;
+    while (end < cell.length && places > 0) [end, places] = [end + 1, places - 1];
+    return cell.slice(0, end);
+  };
+  return { exact: (cell) => (kept(cell) === cell ? cell : undefined), nearest: kept };
+}
 
 /** `12:00:00.120` has two. */
 function hasPlaces(cell: string, places: number): boolean {

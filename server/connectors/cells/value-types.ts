@@ -38,6 +38,8 @@ export function valueType({ type, source_type, dialect }: DeclaredType): ValueTy
       return { type, digits: { whole: WHOLE_DIGITS[name] ?? 20, scale: 0 } };
     case 'number':
       return { type, ...numberLimits({ name, declared, dialect, precision: first, scale: second }) };
+    case 'string':
+      return { type, ...textLimits(declared, dialect, first) };
     case 'time':
     case 'timestamp':
     case 'timestamp_tz':
@@ -46,6 +48,17 @@ export function valueType({ type, source_type, dialect }: DeclaredType): ValueTy
     default:
       return { type };
   }
+}
+
+/** SQLite and DuckDB declare lengths that they do not keep to. */
+const LIMITS_TEXT: ReadonlySet<string | null> = new Set(['postgres', 'mysql']);
+
+function textLimits(declared: string, dialect: string | null, length: string | undefined): Omit<ValueType, 'type'> {
+  const [name] = /^(character varying|varchar|character|char|bpchar)\b/.exec(declared) ?? [];
+  if (!name || !LIMITS_TEXT.has(dialect) || declared.endsWith(']')) return {};
+  const limit = length === undefined ? {} : { length: Number(length) };
+  if (name.endsWith('varying') || name === 'varchar') return limit;
+  return { ...limit, blanks: dialect === 'mysql' ? 'trims' : 'pads' };
 }
 
 const defaultPlaces = (dialect: string) => (dialect === 'mysql' ? 0 : MICROSECONDS);

@@ -1,4 +1,4 @@
-import { castBetween } from '../../cells/casts.ts';
+import { castBetween, limitsBetween } from '../../cells/casts.ts';
 import { inexactValue, ValueGate } from '../../cells/value-gate.ts';
 import type { Dialect, SqlDatabase } from './dialect.ts';
 import type { ExistingTable, Target } from './target.ts';
@@ -27,14 +27,19 @@ export async function assertHolds(
   for (const { name, type } of target.typed) {
     const shown = old.types.get(dialect.names.fold(name)) ?? type;
     const [fresh, kept] = [dialect.holds(type), dialect.holds(shown)];
-    const [there, back] = [as(shown), as(type)];
-    if (there === null || back === null) continue;
-    if (fresh.type === 'string' || castBetween(fresh, kept) !== 'lossy') continue;
+    if (castBetween(fresh, kept) !== 'lossy') continue;
     const column = dialect.identifier(name);
-    const { rows } = await session.query(
-      `select ${column} from ${from} where cast(cast(${column} as ${there}) as ${back}) <> ${column} limit 1`,
-      { slow: true },
-    );
+    const [there, back] = [as(shown), as(type)];
+    const [blanks] = limitsBetween(fresh, kept).filter((limit) => 'length' in limit);
+    const cast =
+      fresh.type === 'string' || there === null || back === null
+        ? null
+        : `cast(cast(${column} as ${there}) as ${back}) <> ${column}`;
+    const changes = blanks
+      ? `char_length(${column}) > greatest(${blanks.length}, char_length(rtrim(${column})))`
+      : cast;
+    if (changes === null) continue;
+    const { rows } = await session.query(`select ${column} from ${from} where ${changes} limit 1`, { slow: true });
     if (rows.length > 0) throw inexactValue({ table: target.table, name, shown, hint: true }, rows[0]?.[0] ?? '');
   }
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test';
+import { createHmac } from 'node:crypto';
 import { AuthenticationError, RetryableError } from '../../server/connectors/contract/errors.ts';
 import { json, type SeenRequest, startHttpServer } from '../support/http-server.ts';
 import { readAll } from './http-support.ts';
@@ -14,6 +15,15 @@ const read = (authentication: object, more: object = {}) =>
 const secrets = { token: 'a-secret-token', password: 'pässword:x' };
 const only = (allowed: (request: SeenRequest) => boolean) => (request: SeenRequest) =>
   allowed(request) ? Response.json([{ id: 1 }]) : Response.json({}, { status: 401 });
+
+const AT = Date.parse('2026-11-21T10:00:00Z') / 1000;
+const hmacOf = (text: string, encoding: 'hex' | 'base64url') =>
+  createHmac('sha256', secrets.token).update(text).digest(encoding);
+
+test('a key that cannot sign is an error of the settings', async () => {
+  const reading = read({ type: 'jwt', algorithm: 'RS256', key: '{{ secrets.token }}' }, { secrets });
+  await expect(reading).rejects.toMatchObject({ type: 'config_error', code: 'invalid_key' });
+});
 
 test.each([
   [
@@ -31,6 +41,40 @@ test.each([
   [
     { type: 'basic', username: '{{ config.user }}', password: '{{ secrets.password }}' },
     ({ headers }: SeenRequest) => headers.authorization === `Basic ${Buffer.from('Zoë:pässword:x').toString('base64')}`,
+  ],
+  [
+    { type: 'jwt', algorithm: 'HS256', key: '{{ secrets.token }}', claims: { iss: '{{ config.user }}', n: 1 } },
+    ({ headers }: SeenRequest) => {
+      const [head = '', body = '', signature] = (headers.authorization ?? '').replace('Bearer ', '').split('.');
+      const claims = JSON.parse(Buffer.from(body, 'base64url').toString() || '{}') as object;
+      const expected = { iss: 'Zoë', n: 1, iat: AT, nbf: AT, exp: AT + 1200 };
+      return Bun.deepEquals(claims, expected) && signature === hmacOf(`${head}.${body}`, 'base64url');
+    },
+  ],
+  [
+    {
+      type: 'hmac',
+      key: '{{ secrets.token }}',
+      message: '{{ config.user }} {{ request.method }}{{ request.path }}?{{ request.query }}{{ request.timestamp }}',
+      header: 'X-Signature',
+      prefix: 'sha256=',
+      timestamp_header: 'X-Time',
+    },
+    ({ headers }: SeenRequest) =>
+      headers['x-time'] === String(AT) && headers['x-signature'] === `sha256=${hmacOf(`Zoë GET/items?${AT}`, 'hex')}`,
+  ],
+  [
+    {
+      type: 'aws_sigv4',
+      access_key_id: 'AK',
+      secret_access_key: '{{ secrets.token }}',
+      region: 'eu',
+      service: 'execute-api',
+    },
+    ({ headers }: SeenRequest) =>
+      /^AWS4-HMAC-SHA256 Credential=AK\/20261121\/eu\/execute-api\/aws4_request, SignedHeaders=[\w;-]+, Signature=[0-9a-f]{64}$/.test(
+        headers.authorization ?? '',
+      ) && headers['x-amz-date'] === '20261121T100000Z',
   ],
 ] as const)('%p signs every request', async (authentication, allowed) => {
   server.on('/items', only(allowed));

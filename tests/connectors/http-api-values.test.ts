@@ -16,6 +16,67 @@ const read = (stream: object, more: object = {}) =>
   readAll({ base_url: server.url, streams: [{ name: 'items', request: { path: '/items' }, ...stream }] }, more);
 const typesOf = (fields: Field[]) => Object.fromEntries(fields.map(({ path, type }) => [path[0], type]));
 
+describe('responses in other formats', () => {
+  test.each([
+    ['csv', 'id;a\r\n1;"x;y"\r\n2;\r\n', { delimiter: ';' }],
+    ['json_lines', '{"id":1,"a":"x;y"}\n\n{"id":2,"a":""}', {}],
+    ['xml', '<r><i id="1"><a>x;y</a></i><i id="2"><a> </a></i></r>', { records: 'r.i[].{id: "@id", a: a || \'\'}' }],
+  ])('%s', async (format, body, more) => {
+    server.on('/items', () => new Response(body));
+    expect((await read({ format, ...more })).rows).toEqual([
+      ['1', 'x;y'],
+      ['2', ''],
+    ]);
+  });
+
+  test.each([
+    ['csv', 'a,b\n"1,2', 'malformed_csv'],
+    ['json_lines', '{"a":1}\n{"a"', 'malformed_json'],
+    ['xml', '<r><a>', 'malformed_xml'],
+  ])('half a response in %s is an error', async (format, body, code) => {
+    server.on('/items', () => new Response(body));
+    await expect(read({ format })).rejects.toMatchObject({ code });
+  });
+});
+
+describe('a list in the records', () => {
+  const items = { path: 'lines', fields: { order_id: 'id', at: 'updated_at' } };
+  const orders = [
+    { id: 1, updated_at: '2026-01-01T00:00:00Z', lines: [{ sku: 'a' }, { sku: 'b' }] },
+    { id: 2, updated_at: '2026-01-02T00:00:00Z', lines: [] },
+    { id: 3, updated_at: '2026-01-03T00:00:00Z', lines: [{ sku: 'c' }] },
+  ];
+
+  test('is a stream of its own, with the key of the record, page by page', async () => {
+    server.on('/items', ({ query }) => Response.json(orders.slice(Number(query.page), Number(query.page) + 1)));
+    const request = { path: '/items', query: { page: '{{ page.number }}' } };
+    const { rows } = await read({ request, pagination: { type: 'page_number', start: 0 }, items });
+    expect(rows).toEqual([
+      ['a', '1', '2026-01-01T00:00:00Z'],
+      ['b', '1', '2026-01-01T00:00:00Z'],
+      ['c', '3', '2026-01-03T00:00:00Z'],
+    ]);
+  });
+
+  test('continues by the cursor of the record', async () => {
+    server.on('/items', json(orders));
+    const stream = { items, incremental: { cursor_field: 'at' } };
+    const first = await read(stream, { sync_mode: 'incremental' });
+    orders.push({ id: 4, updated_at: '2026-01-03T00:00:00Z', lines: [{ sku: 'd' }] });
+    server.on('/items', json(orders));
+    expect((await read(stream, { sync_mode: 'incremental', state: first.state })).rows.map(([sku]) => sku)).toEqual([
+      'd',
+    ]);
+  });
+
+  test('that no record has is an error', async () => {
+    server.on('/items', json([{ id: 1 }]));
+    await expect(read({ items, schema: { properties: { sku: { type: 'string' } } } })).rejects.toMatchObject({
+      code: 'records_missing',
+    });
+  });
+});
+
 test('every value is kept: digits, nesting, empty strings, null and absence', async () => {
   server.on(
     '/items',

@@ -1,12 +1,13 @@
 import type { ConnectorContext } from '../contract/connector.ts';
 import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
-import { type Authentication, createSigner } from '../kits/rest/authentication.ts';
+import { type Authentication, createSigner } from '../kits/rest/signing/authentication.ts';
 import { CompletenessGuards } from '../kits/rest/completeness.ts';
 import { HttpClient } from '../kits/rest/client.ts';
 import type { Position } from '../kits/rest/pagination.ts';
 import { sharedLimiter } from '../kits/rest/rate-limiter.ts';
 import { INTERACTIVE } from '../kits/rest/retry.ts';
 import type { HttpRequest } from '../kits/rest/send.ts';
+import { REQUEST_PARTS } from '../kits/rest/signing/signatures.ts';
 import type { Definition, StreamDefinition } from './definition.ts';
 import { parseDefinition } from './parse-definition.ts';
 import type { HttpApiConfig } from './settings.ts';
@@ -58,16 +59,30 @@ export function openApi(ctx: Context, options: { interactive: boolean }): Api {
   return { ctx, definition, client, base, origins, scope, guards: new CompletenessGuards() };
 }
 
-const renderTexts = (authentication: Definition['authentication'], scope: TemplateScope): Authentication =>
-  Object.fromEntries(
-    Object.entries(authentication).map(([name, text]) => [name, requireText(text, scope)]),
-  ) as unknown as Authentication;
+/** The text to sign refers to each request, so that its references stay. */
+const REQUEST_SCOPE = Object.fromEntries(REQUEST_PARTS.map((part) => [part, `{{ request.${part} }}`]));
+
+function renderTexts(authentication: Definition['authentication'], scope: TemplateScope): Authentication {
+  const own = { ...scope, request: REQUEST_SCOPE as TemplateScope['request'] };
+  const rendered = Object.entries(authentication).map(([name, value]: [string, unknown]) => [
+    name,
+    typeof value === 'string' ? requireText(value, own) : renderJson(value, own),
+  ]);
+  return Object.fromEntries(rendered) as Authentication;
+}
 
 export function streamOf({ definition }: Pick<Api, 'definition'>, name: string): StreamDefinition {
   const stream = definition.streams.find((one) => one.name === name);
   if (!stream) throw new SchemaChangedError('stream_missing', `The definition no longer has the stream "${name}"`);
   return stream;
 }
+
+const ACCEPTED: Record<StreamDefinition['format'], string> = {
+  json: 'application/json',
+  json_lines: 'application/x-ndjson, application/json',
+  csv: 'text/csv',
+  xml: 'application/xml, text/xml',
+};
 
 /** The request for one page. @throws ConfigurationError when a value in the path is missing */
 export function pageRequest(
@@ -80,7 +95,7 @@ export function pageRequest(
   const size = 'size' in pagination ? pagination.size : null;
   const { token, number, offset } = position;
   const scope = { ...at.scope, page: { token, number, offset, size } };
-  const headers: Record<string, string> = { accept: 'application/json' };
+  const headers: Record<string, string> = { accept: ACCEPTED[stream.format] };
   for (const entries of [api.definition.headers, request.headers]) {
     for (const [name, value] of renderEntries(entries, scope)) headers[name.toLowerCase()] = value;
   }

@@ -10,7 +10,7 @@ import { readAllPages } from './pages.ts';
 export async function describeStream(api: Api, stream: StreamDefinition): Promise<StreamSchema> {
   const { incremental, primary_key } = stream;
   const columns = stream.schema ? declaredColumns(stream.schema.properties) : await inferredColumns(api, stream);
-  for (const name of Object.keys(stream.parent?.fields ?? {}))
+  for (const name of Object.keys({ ...stream.parent?.fields, ...stream.items?.fields }))
     columns.set(name, columns.get(name) ?? inferredColumn('string'));
   return streamSchema({
     name: stream.name,

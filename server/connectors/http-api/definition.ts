@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { JWT_ALGORITHMS } from '../kits/rest/signing/jwt.ts';
 import { compileSelector } from '../kits/rest/selector.ts';
 import { referencesIn, templateProblem, type TemplateRoot } from './template.ts';
 
@@ -35,6 +36,35 @@ const Authentication = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('bearer'), token: setting }),
   z.strictObject({ type: z.literal('api_key'), in: z.enum(['header', 'query']), name, value: setting }),
   z.strictObject({ type: z.literal('basic'), username: setting, password: setting }),
+  z.strictObject({
+    type: z.literal('jwt'),
+    algorithm: z.enum(JWT_ALGORITHMS),
+    key: setting,
+    passphrase: setting.optional(),
+    headers: z.record(name, setting).default({}),
+    claims: z.record(name, z.json()).default({}),
+    lifetime_seconds: z.int().min(1).max(86_400).default(1200),
+    header: name.default('Authorization'),
+    prefix: z.string().max(100).default('Bearer'),
+  }),
+  z.strictObject({
+    type: z.literal('hmac'),
+    algorithm: z.enum(['sha1', 'sha256', 'sha512']).default('sha256'),
+    key: setting,
+    message: template('config', 'secrets', 'request'),
+    header: name,
+    encoding: z.enum(['hex', 'base64']).default('hex'),
+    prefix: z.string().max(100).default(''),
+    timestamp_header: name.optional(),
+  }),
+  z.strictObject({
+    type: z.literal('aws_sigv4'),
+    access_key_id: setting,
+    secret_access_key: setting,
+    session_token: setting.optional(),
+    region: setting,
+    service: setting,
+  }),
   z.strictObject({ type: z.literal('oauth2_client_credentials'), ...tokenEndpoint }),
   z.strictObject({ type: z.literal('oauth2_refresh_token'), ...tokenEndpoint, refresh_token: setting }),
 ]);
@@ -112,8 +142,21 @@ const Stream = z.strictObject({
     /** JSON. Any text in it may contain references. */
     body: z.json().optional(),
   }),
+  /** How responses are written. */
+  format: z.enum(['json', 'json_lines', 'csv', 'xml']).default('json'),
+  /** Of CSV. */
+  delimiter: z.string().length(1).default(','),
   /** Selects the records in a response. */
   records: selector.default('@'),
+  /** Each record is a parent: the rows are the items of a list in it. */
+  items: z
+    .strictObject({
+      /** Selects the list in a record. */
+      path: selector,
+      /** Columns taken from the record: name in this stream to name in the record. */
+      fields: z.record(name, name).default({}),
+    })
+    .optional(),
   /** Whether a read fails in which no response has anything at `records`. */
   missing_records: z.enum(['fail', 'empty']).default('fail'),
   errors: ErrorRules.optional(),

@@ -1,4 +1,5 @@
 import { DataError } from '../contract/errors.ts';
+import { csvRecords, jsonLines, xmlOf } from '../kits/rest/bodies.ts';
 import { createPaginator, type Position } from '../kits/rest/pagination.ts';
 import { type Fetched, prefetched, type ReadResponse, slicesAhead } from '../kits/rest/prefetch-pages.ts';
 import { type ApiRecord, parseResponse, type RecordPage, recordsOf } from '../kits/rest/records.ts';
@@ -79,12 +80,14 @@ function pageFetcher(api: Api, stream: StreamDefinition, scope: TemplateScope) {
   const read = (position: Position, response: HttpResponse): Fetched<RecordPage, Position> => {
     const page: RecordPage = { records: [], bytes: response.bytes, index: position.index };
     if (ends.includes(response.status)) return { page, next: null };
-    const json = parseResponse(stream.name, response);
+    const json = bodyOf(stream, response);
     if (judge.ignores(json)) return { page, next: null };
     const found = selectFrom(stream, select, json);
-    guard.check({ json, found, isWhole: stream.records === '@', url: response.url });
-    page.records = recordsOf(found);
-    return { page, next: paginator.next(position, { response, json, records: page.records.length }) };
+    const records = recordsOf(found);
+    const items = stream.items ? itemsOf(stream, stream.items, records) : { found, records };
+    guard.check({ json, found: items.found, isWhole: stream.records === '@' && !stream.items, url: response.url });
+    page.records = items.records;
+    return { page, next: paginator.next(position, { response, json, records: records.length }) };
   };
   const fetch = async (position: Position): Promise<ReadResponse<RecordPage, Position>> => {
     const request = pageRequest(api, stream, { scope, position });
@@ -92,6 +95,34 @@ function pageFetcher(api: Api, stream: StreamDefinition, scope: TemplateScope) {
     return () => read(position, response);
   };
   return { first: paginator.first, fetch, predict: paginator.predict };
+}
+
+/** A response as the value that selectors look into. */
+function bodyOf({ name, format, delimiter }: StreamDefinition, response: HttpResponse): unknown {
+  const place = `${name}: the response of ${response.url.host}${response.url.pathname}`;
+  if (format === 'csv') return csvRecords({ delimiter }, response.text, place);
+  if (format === 'json_lines') return jsonLines(response.text, place);
+  if (format === 'json') return parseResponse(name, response);
+  return response.text.trim() === '' ? null : xmlOf(response.text, place);
+}
+
+/** The items of a list in each record, with fields of the record. Found: undefined when no record has the list. */
+function itemsOf(
+  stream: StreamDefinition,
+  { path, fields }: NonNullable<StreamDefinition['items']>,
+  parents: ApiRecord[],
+): { found: unknown; records: ApiRecord[] } {
+  const select = selectorOf(path);
+  const lists = parents.map((parent) => selectFrom(stream, select, parent));
+  const records = lists.flatMap((list, at) =>
+    recordsOf(list).map((item) => {
+      const parent = parents[at] ?? {};
+      const taken = Object.entries(fields).map(([column, field]) => [column, parent[field] ?? null]);
+      return { ...item, ...Object.fromEntries(taken) } as ApiRecord;
+    }),
+  );
+  const isMissing = parents.length > 0 && lists.every((list) => list === undefined);
+  return { found: isMissing ? undefined : records, records };
 }
 
 function selectFrom(stream: StreamDefinition, select: Selector, json: unknown): unknown {

@@ -1,4 +1,5 @@
 import { ConfigurationError } from '../contract/errors.ts';
+import { REQUEST_PARTS } from '../kits/rest/signing/signatures.ts';
 import { rawNumber } from '../cells/json-line.ts';
 
 /** The values that `{{ … }}` may refer to. A reference is replaced by its value; there are no expressions. */
@@ -10,6 +11,8 @@ export interface TemplateScope {
   window?: { start: string | number | null; end: string | number | null };
   /** The unchanged record of the parent stream. */
   parent?: Record<string, unknown>;
+  /** Only where a request is signed. */
+  request?: Record<(typeof REQUEST_PARTS)[number], string>;
   page?: { token: string | null; number: number; offset: number; size: number | null };
 }
 
@@ -19,6 +22,7 @@ const REFERENCE = /\{\{\s*([\w-]+(?:\.[\w-]+)*)\s*\}\}/g;
 const WHOLE = /^\{\{\s*([\w-]+(?:\.[\w-]+)*)\s*\}\}$/;
 const LEAVES: Partial<Record<TemplateRoot, readonly string[]>> = {
   window: ['start', 'end'],
+  request: REQUEST_PARTS,
   page: ['token', 'number', 'offset', 'size'],
 };
 

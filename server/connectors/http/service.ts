@@ -1,5 +1,5 @@
 import type { ConnectorContext } from '../contract/connector.ts';
-import { type Authentication, createSigner } from '../kits/rest/authentication.ts';
+import { type Authentication, createSigner } from '../kits/rest/signing/authentication.ts';
 import { HttpClient } from '../kits/rest/client.ts';
 import { sharedLimiter } from '../kits/rest/rate-limiter.ts';
 import { BACKGROUND, INTERACTIVE } from '../kits/rest/retry.ts';

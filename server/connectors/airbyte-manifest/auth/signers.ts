@@ -1,6 +1,12 @@
 import { AuthenticationError, ConfigurationError } from '../../contract/errors.ts';
-import { basicSigner, bearerSigner, fixedSigner, keySigner, type Signer } from '../../kits/rest/authentication.ts';
-import { flowSigner, type TokenContext, TokenSource } from '../../kits/rest/oauth.ts';
+import {
+  basicSigner,
+  bearerSigner,
+  fixedSigner,
+  keySigner,
+  type Signer,
+} from '../../kits/rest/signing/authentication.ts';
+import { flowSigner, type TokenContext, TokenSource } from '../../kits/rest/signing/oauth.ts';
 import { Shared, sharedKey } from '../../kits/rest/rate-limiter.ts';
 import type {
   Authenticator,
@@ -12,7 +18,7 @@ import type {
   SessionTokenAuthenticator,
 } from '../components/request-components.ts';
 import { parseExactly } from '../../cells/json-line.ts';
-import { signJwt } from '../../kits/rest/jwt.ts';
+import { signJwt } from '../../kits/rest/signing/jwt.ts';
 import type { HttpRequest } from '../../kits/rest/send.ts';
 import { atPath, setAtPath } from '../interpolation/dpath.ts';
 import { isMapping } from '../interpolation/values.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { JWT_ALGORITHMS } from '../../kits/rest/jwt.ts';
+import { JWT_ALGORITHMS } from '../../kits/rest/signing/jwt.ts';
 import { templateProblems } from '../interpolation/template.ts';
 
 /** A text that may contain templates. */

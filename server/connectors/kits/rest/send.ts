@@ -2,7 +2,7 @@ import { gunzipSync } from 'node:zlib';
 import { createRedactor, type Redactor } from '../../../platform/redact.ts';
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
-import type { Signer } from './authentication.ts';
+import type { Signer } from './signing/authentication.ts';
 import { networkError, serverMessage, timeoutError } from './failures.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 
@@ -91,7 +91,7 @@ export class Exchange {
     const { signal } = this.ctx;
     const { timeout_seconds, max_bytes } = this.options;
     const { url } = request;
-    const signed = this.options.signer.sign(request, token);
+    const signed = await this.options.signer.sign(request, token);
     const abort = new AbortController();
     const stop = () => abort.abort(signal.reason);
     const timer = setTimeout(() => abort.abort(timeoutError(url.host, timeout_seconds)), timeout_seconds * 1000);

@@ -1,4 +1,12 @@
-import type { HttpRequest } from './send.ts';
+import {
+  type AwsCredentials,
+  awsSigner,
+  type HmacCredentials,
+  hmacSigner,
+  type JwtCredentials,
+  jwtSigner,
+} from './signatures.ts';
+import type { HttpRequest } from '../send.ts';
 import { basicHeader, type TokenContext, type TokenEndpoint, tokenSigner } from './oauth.ts';
 
 /** How requests are signed, with every value filled in. */
@@ -7,6 +15,9 @@ export type Authentication =
   | { type: 'bearer'; token: string }
   | { type: 'api_key'; in: 'header' | 'query'; name: string; value: string }
   | { type: 'basic'; username: string; password: string }
+  | ({ type: 'jwt' } & JwtCredentials)
+  | ({ type: 'hmac' } & HmacCredentials)
+  | ({ type: 'aws_sigv4' } & AwsCredentials)
   | TokenEndpoint;
 
 export interface SignedRequest {
@@ -19,12 +30,12 @@ export interface SignedRequest {
 export interface Signer {
   /** The token to sign with; null for methods without one. @throws ConnectorError when no token can be obtained */
   current(): Promise<string | null>;
-  sign(request: HttpRequest, token: string | null): SignedRequest;
+  sign(request: HttpRequest, token: string | null): SignedRequest | Promise<SignedRequest>;
   /** Discards a refused token. True: the next `current` returns another one, so a retry may succeed. */
   renew(refused: string | null): boolean;
 }
 
-export function createSigner(ctx: TokenContext, authentication: Authentication): Signer {
+export function createSigner(ctx: TokenContext & { now(): Date }, authentication: Authentication): Signer {
   switch (authentication.type) {
     case 'none':
       return fixedSigner(() => ({}));
@@ -34,6 +45,12 @@ export function createSigner(ctx: TokenContext, authentication: Authentication):
       return basicSigner(authentication.username, authentication.password);
     case 'api_key':
       return keySigner(authentication.in, authentication.name, authentication.value);
+    case 'jwt':
+      return jwtSigner(() => ctx.now(), authentication);
+    case 'hmac':
+      return hmacSigner(() => ctx.now(), authentication);
+    case 'aws_sigv4':
+      return awsSigner(() => ctx.now(), authentication);
     default:
       return tokenSigner(ctx, authentication);
   }

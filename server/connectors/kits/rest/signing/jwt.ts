@@ -1,5 +1,5 @@
 import { constants, createHmac, createPrivateKey, sign } from 'node:crypto';
-import { ConfigurationError } from '../../contract/errors.ts';
+import { ConfigurationError } from '../../../contract/errors.ts';
 
 export const JWT_ALGORITHMS = [
   'HS256',

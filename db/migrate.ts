@@ -1,3 +1,7 @@
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
@@ -39,18 +43,75 @@ export async function migrateDatabase(
   }
 }
 
+const FOLDER = fileURLToPath(new URL('./migrations', import.meta.url));
+const open = (url: string) => postgres(url, { max: 1, connect_timeout: 10, onnotice: () => {}, max_lifetime: null });
+
 async function migrateNow(url: string): Promise<void> {
-  const client = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => {}, max_lifetime: null });
+  const client = open(url);
   try {
     await client`select pg_advisory_lock(${LOCK})`;
     await refuseNewer(client);
-    await migrate(drizzle(client), { migrationsFolder: fileURLToPath(new URL('./migrations', import.meta.url)) });
+    await migrate(drizzle(client), { migrationsFolder: FOLDER });
     await storeAuditTriggers(client);
     await storeComments(client);
   } finally {
     await client.end({ timeout: 5 });
   }
 }
+
+/** Applies the first `count` migrations only, to load what was saved with them. */
+export async function migrateTo(url: string, count: number): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'migrations-'));
+  const client = open(url);
+  try {
+    const entries = journal.entries.slice(0, count);
+    mkdirSync(join(folder, 'meta'));
+    writeFileSync(join(folder, 'meta/_journal.json'), JSON.stringify({ ...journal, entries }));
+    for (const { tag } of entries) cpSync(join(FOLDER, `${tag}.sql`), join(folder, `${tag}.sql`));
+    await client`select pg_advisory_lock(${LOCK})`;
+    await migrate(drizzle(client), { migrationsFolder: folder });
+  } finally {
+    await client.end({ timeout: 5 });
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** How the migrations of a database compare with those of this version. */
+export interface MigrationState {
+  /** Names of those that a start would apply. */
+  pending: string[];
+  /** Names of those that are older than the last one applied, and that no start applies: a branch was merged late. */
+  skipped: string[];
+  /** How many were applied by a newer version. */
+  unknown: number;
+}
+
+/** Compares without changing anything. */
+export async function readMigrations(url: string): Promise<MigrationState> {
+  const client = open(url);
+  try {
+    const [table] = await client`select to_regclass('drizzle.__drizzle_migrations') as found`;
+    const applied = table?.found
+      ? await client<{ hash: string; at: number }[]>`
+          select hash, created_at::float as at from drizzle.__drizzle_migrations`
+      : [];
+    const known = journal.entries.map(({ tag, when }) => ({ tag, when, hash: hashOf(tag) }));
+    const missing = known.filter(({ hash, when }) => !applied.some((one) => one.hash === hash || one.at === when));
+    const newest = Math.max(0, ...applied.map(({ at }) => at));
+    return {
+      pending: missing.filter(({ when }) => when > newest).map(({ tag }) => tag),
+      skipped: missing.filter(({ when }) => when <= newest).map(({ tag }) => tag),
+      unknown: applied.filter(({ at }) => at > NEWEST).length,
+    };
+  } finally {
+    await client.end({ timeout: 5 });
+  }
+}
+
+const hashOf = (tag: string) =>
+  createHash('sha256')
+    .update(readFileSync(join(FOLDER, `${tag}.sql`), 'utf8'))
+    .digest('hex');
 
 const NEWEST = Math.max(...journal.entries.map(({ when }) => when));
 

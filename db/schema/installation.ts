@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm';
+import { instant } from './columns.ts';
 import { bigint, boolean, check, pgTable, text } from 'drizzle-orm/pg-core';
 
 /** Facts of the whole installation, in one row. */
@@ -8,6 +9,8 @@ export const installation = pgTable(
     id: boolean('id').primaryKey().default(true),
     /** Id of the SECRET_KEY that encrypts the secrets in this database. Null: the next start stores the id of its key. */
     key_id: text('key_id'),
+    /** Since when no schedule starts runs: the database was restored, and an operator has not released it. */
+    held_at: instant('held_at'),
     /** `attempts_fenced` of stream runs that were deleted because of their age. */
     attempts_fenced: bigint('attempts_fenced', { mode: 'number' }).notNull().default(0),
   },

@@ -3,6 +3,7 @@ import type { Deps } from '../deps.ts';
 import { openLog } from '../platform/log.ts';
 import { readWorkerFlags } from '../worker/worker-command.ts';
 import type { Bootstrapped } from './bootstrap.ts';
+import { OPERATOR_COMMANDS } from './commands/operator-commands.ts';
 import { handleSignals, type Shutdown } from './shutdown.ts';
 import { superviseWorker } from './supervise.ts';
 
@@ -33,7 +34,10 @@ async function main(mode: string, flags: string[]): Promise<void> {
     if (mode === 'all') await runAll(config, start);
     else if (mode === 'api') await runApi(config, start);
     else if (mode === 'worker') await runWorkerMode(config, { shutdown, flags });
-    else throw new ConfigError(`Unknown mode "${mode}". Use all, api or worker`);
+    else
+      throw new ConfigError(
+        `Unknown mode "${mode}". Use all, api, worker, ${Object.keys(OPERATOR_COMMANDS).join(', ')}`,
+      );
   } catch (error) {
     if (!shutdown.isEnding()) complain(error);
     await shutdown.end(1);
@@ -153,7 +157,7 @@ const SETTING_AT_FAULT: Record<string, string> = {
 };
 
 /** By name: their modules are loaded only by the modes that need them. */
-const EXPECTED = ['ConfigError', 'EmbeddedPostgresError', 'MigrationError'];
+const EXPECTED = ['ConfigError', 'EmbeddedPostgresError', 'MigrationError', 'BackupError'];
 
 /** Prints one line for an error that the operator can fix, and the whole error otherwise. */
 function complain(error: unknown, more = ''): void {
@@ -163,9 +167,11 @@ function complain(error: unknown, more = ''): void {
   process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? whole)}${more}\n`);
 }
 
-/** Runs the service from the command line: `[all|api|worker]` and flags. Exits with 1 if the start fails. */
+/** Runs the service, or a command for operators, from the command line: `[all|api|worker|…]` and flags. Exits with 1 if the start fails. */
 export async function runService([mode = 'all', ...flags]: string[]): Promise<void> {
   try {
+    const command = OPERATOR_COMMANDS[mode];
+    if (command) process.exit(await (await command())(readConfig(), flags, say));
     await main(mode, flags);
   } catch (error) {
     complain(error);

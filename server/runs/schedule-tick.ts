@@ -37,12 +37,15 @@ export async function fireDue(deps: Deps): Promise<void> {
   }
 }
 
+/** After a restore, schedules wait for an operator. */
+const notHeld = sql`not exists (select from installation where held_at is not null)`;
+
 async function fireOne(deps: Deps, db: Db): Promise<{ connection: ConnectionRow; delay_seconds: number } | null> {
   // The clock of the database decides: with a worker's own, one that is ahead would fire early and skip the right moment.
   const [due] = await db
     .select({ connection: connections, now: sql<string>`now()` })
     .from(connections)
-    .where(and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`)))
+    .where(and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`), notHeld))
     .orderBy(asc(connections.next_run_at))
     .limit(1)
     .for('no key update', { skipLocked: true });

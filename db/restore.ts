@@ -1,0 +1,102 @@
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { drizzle } from 'drizzle-orm/postgres-js';
+import postgres from 'postgres';
+import type { ObjectStore } from '../server/platform/object-store.ts';
+import { BackupError, type BackupManifest, listTables, objectFile, readTable, verifyBackup } from './backup.ts';
+import { migrateDatabase, migrateTo } from './migrate.ts';
+import journal from './migrations/meta/_journal.json' with { type: 'json' };
+import * as schema from './schema/index.ts';
+import type { Db } from './types.ts';
+
+interface RestoreTarget {
+  url: string;
+  objects: ObjectStore;
+  /** Id of the SECRET_KEY of the service. */
+  key_id: string;
+  /** Happens in the transaction of the restore. */
+  afterwards(db: Db): Promise<void>;
+}
+
+/**
+ * Loads a backup into an empty database, in one transaction, and its objects into the object store. Everything is checked
+ * before: a damaged backup, another key or a database with rows leave the target as it was.
+ * @throws BackupError
+ */
+export async function restoreBackup(folder: string, target: RestoreTarget): Promise<BackupManifest> {
+  const manifest = await verifyBackup(folder);
+  refuseUnfit(manifest, target.key_id);
+  const client = postgres(target.url, { max: 1, onnotice: () => {}, max_lifetime: null, idle_timeout: 0 });
+  try {
+    await refuseUsed(client);
+    await migrateTo(target.url, manifest.migrations);
+    const put = await putObjects(folder, manifest, target.objects);
+    try {
+      await load(client, { folder, manifest, afterwards: target.afterwards });
+    } catch (error) {
+      await client.end({ timeout: 0 });
+      for (const key of put) await target.objects.delete(key);
+      throw error;
+    }
+    await migrateDatabase(target.url);
+    return manifest;
+  } catch (error) {
+    if (error instanceof BackupError) throw error;
+    throw new BackupError(`The backup was not restored: ${(error as Error).message}`, { cause: error });
+  } finally {
+    // At once: a transaction that was not committed ends with its connection.
+    await client.end({ timeout: 0 });
+  }
+}
+
+function refuseUnfit({ migrations, last_migration, key_id }: BackupManifest, own_key_id: string): void {
+  if (journal.entries[migrations - 1]?.tag !== last_migration)
+    throw new BackupError(
+      `The backup was written by a newer version (${last_migration}). Restore it with that version`,
+    );
+  if (key_id !== null && key_id !== own_key_id)
+    throw new BackupError(
+      `SECRET_KEY is not the key of the backup: its id is ${own_key_id}, the backup was encrypted with ${key_id}. Set SECRET_KEY to that key`,
+    );
+}
+
+async function refuseUsed(client: postgres.Sql): Promise<void> {
+  const [table] = await client`select to_regclass('public.accounts') as found`;
+  if (!table?.found) return;
+  const [used] = await client`select 1 from accounts limit 1`;
+  if (used) throw new BackupError('The database of DATABASE_URL is not empty. Restore into a new database');
+}
+
+async function putObjects(folder: string, { objects }: BackupManifest, store: ObjectStore): Promise<string[]> {
+  const put: string[] = [];
+  for (const { key } of objects) {
+    await store.put(key, await Bun.file(join(folder, objectFile(key))).bytes());
+    put.push(key);
+  }
+  return put;
+}
+
+async function load(
+  client: postgres.Sql,
+  input: { folder: string; manifest: BackupManifest; afterwards: RestoreTarget['afterwards'] },
+): Promise<void> {
+  const { folder, manifest, afterwards } = input;
+  // The only connection of the client: the statements below are one transaction.
+  await client.unsafe('begin');
+  for (const { name } of await listTables(client)) {
+    const table = manifest.tables.find((one) => one.name === name);
+    if (!table) throw new BackupError(`The backup is damaged: it lacks the table ${name}. Use another backup`);
+    // Migrations insert some rows themselves, such as the system roles.
+    await client`delete from ${client(name)}`;
+    const into = await client`copy ${client(name)} (${client(table.columns)}) from stdin`.writable();
+    await pipeline(readTable(folder, name), into);
+    const [loaded] = await client`select count(*)::int as count from ${client(name)}`;
+    if (loaded?.count !== table.rows)
+      throw new BackupError(`${loaded?.count} rows of ${table.rows} arrived in the table ${name}`);
+  }
+  for (const { name, last_value } of manifest.sequences) {
+    if (last_value !== null) await client`select setval(${`public.${name}`}::regclass, ${last_value}::bigint)`;
+  }
+  await afterwards(drizzle(client, { schema }));
+  await client.unsafe('commit');
+}

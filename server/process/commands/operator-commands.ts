@@ -1,0 +1,13 @@
+import type { Config } from '../../platform/config.ts';
+
+/** Does the work of a command. Returns the exit code. */
+export type OperatorCommand = (config: Config, args: string[], say: (line: string) => void) => Promise<number>;
+
+/** Commands for operators, by name: `bun server/main.ts <name>`. Each loads only its own code. */
+export const OPERATOR_COMMANDS: Record<string, () => Promise<OperatorCommand>> = {
+  backup: async () => (await import('./backup.ts')).backupCommand,
+  restore: async () => (await import('./backup.ts')).restoreCommand,
+  resume: async () => (await import('./backup.ts')).resumeCommand,
+  migrate: async () => (await import('./migrate.ts')).migrateCommand,
+  doctor: async () => (await import('./doctor.ts')).doctorCommand,
+};

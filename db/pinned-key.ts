@@ -3,6 +3,9 @@ import { ConfigError } from '../server/platform/config.ts';
 import { installation } from './schema/index.ts';
 import type { Db } from './types.ts';
 
+/** Takes the place of the key while a backup is being restored. */
+export const UNFINISHED_RESTORE = 'restoring';
+
 /**
  * Stores the id of the SECRET_KEY with the first start, and compares it in later ones. With another key no stored secret
  * opens and no API key is valid, and what is encrypted meanwhile is lost to the right key.
@@ -11,6 +14,8 @@ import type { Db } from './types.ts';
 export async function pinSecretKey(db: Db, key_id: string): Promise<void> {
   const expected = (await pinnedKey(db)) ?? (await pin(db, key_id));
   if (expected === key_id) return;
+  if (expected === UNFINISHED_RESTORE)
+    throw new ConfigError('The restore of this database did not finish. Restore the backup into a new, empty database');
   throw new ConfigError(
     `SECRET_KEY is not the key of this database: its id is ${key_id}, the database was encrypted with ${expected}. Start the service with that key`,
   );

@@ -6,6 +6,7 @@ import type { ObjectStore } from '../server/platform/object-store.ts';
 import { BackupError, type BackupManifest, listTables, objectFile, readTable, verifyBackup } from './backup.ts';
 import { migrateDatabase, migrateTo } from './migrate.ts';
 import journal from './migrations/meta/_journal.json' with { type: 'json' };
+import { UNFINISHED_RESTORE } from './pinned-key.ts';
 import * as schema from './schema/index.ts';
 import type { Db } from './types.ts';
 
@@ -32,13 +33,14 @@ export async function restoreBackup(folder: string, target: RestoreTarget): Prom
     await migrateTo(target.url, manifest.migrations);
     const put = await putObjects(folder, manifest, target.objects);
     try {
-      await load(client, { folder, manifest, afterwards: target.afterwards });
+      await load(client, { folder, manifest });
     } catch (error) {
       await client.end({ timeout: 0 });
       for (const key of put) await target.objects.delete(key);
       throw error;
     }
     await migrateDatabase(target.url);
+    await complete(client, { manifest, afterwards: target.afterwards });
     return manifest;
   } catch (error) {
     if (error instanceof BackupError) throw error;
@@ -78,12 +80,14 @@ async function putObjects(folder: string, { objects }: BackupManifest, store: Ob
 
 async function load(
   client: postgres.Sql,
-  input: { folder: string; manifest: BackupManifest; afterwards: RestoreTarget['afterwards'] },
+  { folder, manifest }: { folder: string; manifest: BackupManifest },
 ): Promise<void> {
-  const { folder, manifest, afterwards } = input;
   // The only connection of the client: the statements below are one transaction.
   await client.unsafe('begin');
-  for (const { name } of await listTables(client)) {
+  const tables = await listTables(client);
+  // What they would do happened when the rows were written. Foreign keys are checked nevertheless.
+  for (const { name } of tables) await client`alter table ${client(name)} disable trigger user`;
+  for (const { name } of tables) {
     const table = manifest.tables.find((one) => one.name === name);
     if (!table) throw new BackupError(`The backup is damaged: it lacks the table ${name}. Use another backup`);
     // Migrations insert some rows themselves, such as the system roles.
@@ -97,6 +101,19 @@ async function load(
   for (const { name, last_value } of manifest.sequences) {
     if (last_value !== null) await client`select setval(${`public.${name}`}::regclass, ${last_value}::bigint)`;
   }
+  for (const { name } of tables) await client`alter table ${client(name)} enable trigger user`;
+  await client`
+    insert into installation (key_id) values (${UNFINISHED_RESTORE}) on conflict (id) do update set key_id = excluded.key_id`;
+  await client.unsafe('commit');
+}
+
+/** Until here no process starts on the database: it is migrated, but its fences are those of the backup. */
+async function complete(
+  client: postgres.Sql,
+  { manifest, afterwards }: { manifest: BackupManifest; afterwards: RestoreTarget['afterwards'] },
+): Promise<void> {
+  await client.unsafe('begin');
+  await client`update installation set key_id = ${manifest.key_id}`;
   await afterwards(drizzle(client, { schema }));
   await client.unsafe('commit');
 }

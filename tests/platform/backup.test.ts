@@ -7,6 +7,10 @@ import { eq, sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { connectionRuns, connections, connectionStreams, users } from '../../db/schema/index.ts';
 import { type BackupManifest, writeBackup } from '../../db/backup.ts';
+import { openDatabase } from '../../db/index.ts';
+import { migrateTo, readMigrations } from '../../db/migrate.ts';
+import journal from '../../db/migrations/meta/_journal.json' with { type: 'json' };
+import { pinSecretKey } from '../../db/pinned-key.ts';
 import { restoreBackup } from '../../db/restore.ts';
 import { closeDeps, createDeps } from '../../server/deps.ts';
 import { openObjectStore } from '../../server/platform/object-store.ts';
@@ -259,6 +263,36 @@ describe('a restore leaves the target as it was', () => {
     const { key_id } = deps.secrets;
     await expect(restoreBackup(at('first'), { ...into, url: service.url, key_id })).rejects.toThrow('is not empty');
     expect(existsSync(at('first'))).toBeTrue();
+  });
+});
+
+describe('a backup of an older version', () => {
+  test('is loaded with its tables and migrated; no process starts on a restore that did not finish', async () => {
+    const [old, fresh, unfinished] = [
+      await createPlainDatabase(),
+      await createPlainDatabase(),
+      await createPlainDatabase(),
+    ];
+    await migrateTo(old.url, journal.entries.length - 1);
+    const client = postgres(old.url, { max: 1 });
+    await client`insert into accounts (id, name) values (gen_random_uuid(), 'Older')`;
+    await client.end();
+    const { key_id } = deps.secrets;
+    await writeBackup({ url: old.url, objects: deps.objects }, at('older'));
+    const into = { objects: deps.objects, key_id };
+    await restoreBackup(at('older'), {
+      ...into,
+      url: fresh.url,
+      afterwards: async (db) => void (await holdRestored(db)),
+    });
+    expect(await countTables(fresh.url)).toBe(1);
+    expect((await readMigrations(fresh.url)).pending).toEqual([]);
+    const afterwards = () => Promise.reject(new Error('the machine is gone'));
+    await expect(restoreBackup(at('older'), { ...into, url: unfinished.url, afterwards })).rejects.toThrow('is gone');
+    const database = openDatabase(unfinished.url, { max: 1 });
+    await expect(pinSecretKey(database.db, key_id)).rejects.toThrow('The restore of this database did not finish');
+    await database.close();
+    await Promise.all([old.drop(), fresh.drop(), unfinished.drop()]);
   });
 });
 

@@ -1,0 +1,1 @@
+ALTER TABLE "installation" ADD COLUMN "held_at" timestamp(3) with time zone;

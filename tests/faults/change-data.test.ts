@@ -1,5 +1,7 @@
 import { afterAll, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
+import { connectionRuns, connections } from '../../db/schema/index.ts';
 import { releaseDeadWorkers } from '../../server/runs/worker-deaths.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
@@ -154,4 +156,75 @@ test('a worker killed at any step of a group moves each transaction once, and wh
     (await source`select 1 from pg_replication_slots where database = current_database() and slot_name = ${slot}`)
       .length,
   ).toBe(1);
+}, 180_000);
+
+test('a worker killed while a run follows the log shows no total that the source never had', async () => {
+  await source.unsafe(`create schema flow; create table flow.giro (id int primary key, n int);
+    create table flow.savings (like flow.giro including all);
+    insert into flow.giro select g, 100 from generate_series(1, 20) g;
+    insert into flow.savings select g, 100 from generate_series(1, 20) g`);
+  const untimed = { interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null };
+  const { connection } = await makePipeline(service, {
+    source: {
+      name: 'postgres',
+      parameters: { ...postgresParameters(from.url), replication: 'logical', schemas: ['flow'] },
+    },
+    destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+    stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', primary_key: [['id']] },
+    connection: {
+      destination_schema: 'flow',
+      schedule: { type: 'continuous', ...untimed },
+      next_run_at: new Date().toISOString(),
+    },
+  });
+  const { db } = service.deps;
+  const runs = () => db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, connection.id));
+  let worker = spawnWorker(service);
+  await until(async () => (await destination`select to_regclass('flow.savings') as there`)[0]!.there !== null);
+  const goesOn = { transfers: true };
+  const writer = postgres(from.url, { max: 1, onnotice: () => {} });
+  const transferring = (async () => {
+    for (let at = 0; goesOn.transfers; at += 1) {
+      await writer.begin(async (tx) => {
+        await tx`update flow.giro set n = n - 7 where id = ${(at % 20) + 1}`;
+        await tx`update flow.savings set n = n + 7 where id = ${((at * 7) % 20) + 1}`;
+      });
+    }
+  })();
+  const totals = new Set<string>();
+  const changes = async (count: number) => {
+    const seen = new Set<string>();
+    await until(
+      async () => {
+        const [row] =
+          await destination`select (select sum(n) from flow.giro) + (select sum(n) from flow.savings) as total, (select sum(n) from flow.giro) as giro`;
+        totals.add(String(row!.total));
+        return seen.add(String(row!.giro)).size > count;
+      },
+      { timeout_ms: 60_000 },
+    );
+  };
+  await changes(15);
+  worker.kill('SIGKILL');
+  await worker.exited;
+  const [run] = await runs();
+  const dead = (await getStreamRuns(service, run!.id)).flatMap(({ worker_id }) => worker_id ?? []);
+  await releaseDeadWorkers(service.deps, dead);
+  worker = spawnWorker(service);
+  await changes(15);
+  goesOn.transfers = false;
+  await transferring;
+  await writer.end();
+  const sum = (table: string) => `select md5(string_agg(row(id, n)::text, ',' order by id)) as sum from flow.${table}`;
+  for (const table of ['giro', 'savings']) {
+    const [theirs] = await source.unsafe(sum(table));
+    await until(async () => (await destination.unsafe(sum(table)))[0]!.sum === theirs!.sum);
+  }
+  expect([...totals]).toEqual(['4000']);
+  // The run ends with its worker, and another worker begins the next one.
+  worker.kill('SIGTERM');
+  await worker.exited;
+  const ended = await runs();
+  expect(ended.map(({ status }) => status).slice(0, 1)).toEqual(['succeeded']);
+  await db.update(connections).set({ status: 'paused', next_run_at: null }).where(eq(connections.id, connection.id));
 }, 180_000);

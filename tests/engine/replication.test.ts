@@ -242,6 +242,33 @@ describe('streams of one connection that are read from the log', () => {
     await until(async () => !(await slots()).some(({ slot_name }) => slot_name === slotOf(pipeline)));
   });
 
+  test('keep foreign keys of their tables, whatever the order of the changes in a transaction', async () => {
+    await create('keys', ['a_child', 'parent']);
+    const pipeline = await follow('keys');
+    await succeeded(pipeline);
+    await target.unsafe(`alter table keys.a_child add foreign key (id) references keys.parent`);
+    await source.begin(async (tx) => {
+      await tx`insert into keys.parent select i, 1 from generate_series(21, 30) i`;
+      await tx`insert into keys.a_child select i, 1 from generate_series(21, 30) i`;
+      await tx`delete from keys.a_child where id < 5`;
+      await tx`delete from keys.parent where id < 5`;
+    });
+    await succeeded(pipeline);
+    await compare('keys', ['a_child', 'parent']);
+    const [key] = await target`select condeferrable, condeferred from pg_constraint where contype = 'f'`;
+    expect(key).toMatchObject({ condeferrable: true, condeferred: false });
+    // The source has no such key.
+    await source`insert into keys.a_child values (99, 1)`;
+    await source`insert into keys.parent values (31, 1)`;
+    const broken = await run(pipeline);
+    expect(broken.of('a_child').error).toMatchObject({ code: 'foreign_key_violation', origin: 'destination' });
+    expect(broken.of('parent').status).toBe('succeeded');
+    await compare('keys', ['parent']);
+    await source`insert into keys.parent values (99, 1)`;
+    await succeeded(pipeline);
+    await compare('keys', ['a_child', 'parent']);
+  });
+
   test('go on when one of them cannot be applied, and the slot moves on; after a reset its table is read again', async () => {
     await create('parked', ['bad', 'fine']);
     const pipeline = await follow('parked');

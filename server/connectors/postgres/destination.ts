@@ -21,7 +21,8 @@ import { PostgresDestinationConfig } from './connection/settings.ts';
 import { postgres } from './write/dialect.ts';
 import { lockDefinitions } from './write/locks.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
-import type { PgTable } from './write/target.ts';
+import type { PgTable, PgTarget } from './write/target.ts';
+import { deferForeignKeys } from './write/foreign-keys.ts';
 import { PgGroupWriter } from './write/group-writer.ts';
 import { discardTables, publishTables } from './write/publish.ts';
 import { READY, resumeReady } from './write/ready.ts';
@@ -116,11 +117,15 @@ async function openGroup(ctx: Context, group: readonly GroupTarget[]): Promise<G
   return openSession(ctx, placed, async (session) => {
     const transaction = new LoadTransaction(session, true);
     const writers: PgWriter[] = [];
+    const tables: PgTarget[] = [];
     for (const [at, target] of placed.entries()) {
       const opened = await ofStream(at, () => openTarget<PgTable>(databaseOf(session), target));
+      tables.push(opened.target);
       writers.push(PgWriter.of({ ...ctx, warn: group[at]!.warn }, transaction, opened));
     }
-    return new PgGroupWriter(transaction, writers);
+    const keys = await deferForeignKeys(session, tables, (at, code, message) => group[at]!.warn(code, message));
+    transaction.defers = keys.some(({ length }) => length > 0);
+    return new PgGroupWriter(transaction, writers, keys);
   });
 }
 

@@ -10,8 +10,13 @@ import type { StreamState } from '../../connectors/contract/connector.ts';
 import { parkStream } from '../../runs/park-stream.ts';
 import type { Attempt } from '../attempt.ts';
 
-/** Errors of one stream that concern the destination as a whole: rights or settings that may be restored. */
-const RESTORED: readonly string[] = ['permission_denied', 'database_not_found', 'schema_not_found'];
+/** Errors that another table or a setting of the destination causes, after which the changes can still be applied. */
+const RESTORED: readonly string[] = [
+  'permission_denied',
+  'database_not_found',
+  'schema_not_found',
+  'foreign_key_violation',
+];
 
 /**
  * Errors of a source after which the log no longer has the stream's changes. Others, such as a server that was set back,

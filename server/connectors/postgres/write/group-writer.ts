@@ -12,6 +12,8 @@ export class PgGroupWriter implements GroupWriter {
   constructor(
     private readonly transaction: LoadTransaction,
     readonly streams: PgWriter[],
+    /** Names of the foreign keys of each table. */
+    private readonly foreignKeys: readonly (readonly string[])[],
   ) {}
 
   async write(stream: number, batch: Batch): Promise<void> {
@@ -30,6 +32,7 @@ export class PgGroupWriter implements GroupWriter {
       if (!state) throw new Error(`stream ${at} of a group has rows and no state`);
       counts.set(at, await ofStream(at, () => this.streams[at]!.checkpoint(state)));
     }
+    await this.#checkKeys(counts.size > 0);
     await this.transaction.commit();
     this.#written.clear();
     return counts;
@@ -41,6 +44,7 @@ export class PgGroupWriter implements GroupWriter {
     for (const [at, writer] of this.streams.entries()) {
       counts.push(await ofStream(at, () => writer.finish(states[at] ?? null)));
     }
+    await this.#checkKeys(true);
     await this.transaction.commit();
     await this.transaction.session.close();
     return counts;
@@ -49,6 +53,22 @@ export class PgGroupWriter implements GroupWriter {
   /** The open transaction holds everything that is not committed, and ends with the session. */
   abort(): Promise<void> {
     return this.transaction.session.close();
+  }
+
+  /** By table, so that the one whose rows break a key fails alone. */
+  async #checkKeys(isOpen: boolean): Promise<void> {
+    if (!isOpen) return;
+    const { session } = this.transaction;
+    for (const [at, names] of this.foreignKeys.entries()) {
+      if (names.length === 0) continue;
+      await ofStream(at, async () => {
+        try {
+          await session.query(`set constraints ${names.join(', ')} immediate`);
+        } catch (error) {
+          throw session.translate(error);
+        }
+      });
+    }
   }
 
   async #flush(): Promise<void> {

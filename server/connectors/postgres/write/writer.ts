@@ -26,6 +26,8 @@ interface Work {
 /** A session and its open transaction. `common`: several writers use them, and what they share is ended elsewhere. */
 export class LoadTransaction {
   #open = false;
+  /** Deferrable constraints are checked at the end of each transaction. */
+  defers = false;
 
   constructor(
     readonly session: PgSession,
@@ -33,7 +35,7 @@ export class LoadTransaction {
   ) {}
 
   async begin(): Promise<void> {
-    if (!this.#open) await this.session.query('begin');
+    if (!this.#open) await this.session.query(this.defers ? 'begin; set constraints all deferred' : 'begin');
     this.#open = true;
   }
 

@@ -43,6 +43,7 @@ const ROOMS = [
   'http',
   'process',
   'main',
+  'deploy',
 ];
 
 /** Which files may import a package. */

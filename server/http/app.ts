@@ -27,6 +27,7 @@ export function createApp(deps: Deps) {
     log: deps.log,
     metrics,
     proxies: deps.config.TRUSTED_PROXIES,
+    public_url: deps.config.PUBLIC_URL,
     refused: (error, exchange, route) => recordRefusal(deps, error, unauthenticatedCall(exchange, route)),
   });
   const served = proceduresOf([appRouter, restRouter]);

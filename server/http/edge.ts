@@ -29,6 +29,9 @@ const DEFAULT_HEADERS: Record<string, string> = {
 const SANE_ID = /^[\w.:-]{1,128}$/;
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
+/** Browsers that were here over TLS come over TLS for a year. */
+const HTTPS_ONLY = { 'strict-transport-security': 'max-age=31536000' };
+
 /** The part of Elysia's context that is used. */
 interface Incoming {
   request: Request;
@@ -40,6 +43,8 @@ interface EdgeOptions {
   log: Logger;
   metrics: Metrics;
   proxies: readonly string[];
+  /** The address under which users reach the service. */
+  public_url: string;
   /** Called with every error, before the response. */
   refused(error: unknown, exchange: HttpExchange, route: string): Promise<void>;
 }
@@ -48,7 +53,8 @@ interface EdgeOptions {
  * The outermost layer of every route: assigns the request id, maps errors to responses, adds default headers, and records
  * metrics. `route` is the path template for metrics and logs.
  */
-export function createEdge({ log, metrics, proxies, refused }: EdgeOptions) {
+export function createEdge({ log, metrics, proxies, public_url, refused }: EdgeOptions) {
+  const defaults: Record<string, string> = { ...DEFAULT_HEADERS, ...(public_url.startsWith('https:') && HTTPS_ONLY) };
   return (route: string, handler: Handler) =>
     // Destructured here: if a handler passes its context on, Elysia assumes that it reads cookies, headers and query,
     // parses all of them and copies the response: 150 µs per request instead of 120.
@@ -61,8 +67,8 @@ export function createEdge({ log, metrics, proxies, refused }: EdgeOptions) {
         clientAddress(server?.requestIP(request)?.address ?? '', request.headers.get('x-forwarded-for'), proxies);
       const exchange = { request, params, request_id, address, headers: new Headers() };
       const response = await compressed(request, await answer(handler, exchange, { log, route, refused }));
-      for (const name in DEFAULT_HEADERS) {
-        if (!response.headers.has(name)) response.headers.set(name, DEFAULT_HEADERS[name]!);
+      for (const name in defaults) {
+        if (!response.headers.has(name)) response.headers.set(name, defaults[name]!);
       }
       response.headers.set('x-request-id', request_id);
       const method = KNOWN_METHODS.has(request.method) ? request.method : 'other';

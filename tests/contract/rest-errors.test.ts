@@ -244,6 +244,16 @@ describe('every response', () => {
     expect(headers.get('content-security-policy')).toContain("default-src 'none'");
   });
 
+  test('under an https address demands TLS, under another does not', async () => {
+    const secure = createApp({
+      ...context.deps,
+      config: { ...context.deps.config, PUBLIC_URL: 'https://pipelines.example' },
+    });
+    const answer = await secure.handle(new Request('http://localhost/healthz'));
+    expect(answer.headers.get('strict-transport-security')).toBe('max-age=31536000');
+    expect((await send('GET', '/healthz')).headers.get('strict-transport-security')).toBeNull();
+  });
+
   test('echoes only valid request IDs', async () => {
     const id = async (given: string) =>
       (await send('GET', '/users/me', { headers: { 'x-request-id': given } })).headers.get('x-request-id');

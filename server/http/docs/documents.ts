@@ -38,6 +38,7 @@ const FILES: [file: string, url: string, section: Section][] = [
   ['server/README.md', '/docs/server', 'Inside the service'],
   ['server/docs/glossary.md', '/docs/glossary', 'Inside the service'],
   ['server/docs/states.md', '/docs/states', 'Inside the service'],
+  ['server/docs/changelog.md', '/docs/changelog', 'Guides'],
   ['server/connectors/README.md', '/docs/connectors', 'Inside the service'],
   ['server/connectors/kits/sql/README.md', '/docs/kits/sql', 'Inside the service'],
   ['server/connectors/kits/rest/README.md', '/docs/kits/rest', 'Inside the service'],

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Builds the image from the repository, its npm packages and the C library of this machine.
+#   image.sh --rootfs FOLDER    only the files, for a trial by chroot
+#   image.sh [NAME]             an OCI image by buildah; default localhost/data-pipelines:latest
+set -euo pipefail
+main() {
+  local here root
+  here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+  root=$(cd "$here/../.." && pwd)
+  if [ "${1:-}" = --rootfs ]; then
+    assemble "$root" "${2:?a folder}"
+    return
+  fi
+  command -v buildah >/dev/null || { echo 'buildah is missing: apt-get install buildah' >&2; exit 1; }
+  # Not local: the trap runs after the function.
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  assemble "$root" "$work/rootfs"
+  local container
+  container=$(buildah from scratch)
+  buildah copy --quiet "$container" "$work/rootfs" /
+  buildah config --user 65534:65534 --workingdir /app --env PATH=/usr/bin --env DATA_DIR=/data --env HOST=0.0.0.0 \
+    --port 8080 --volume /data --stop-signal SIGTERM --label org.opencontainers.image.licenses=MIT \
+    --entrypoint '["/usr/bin/bun", "--no-env-file", "server/main.ts"]' --cmd all "$container"
+  buildah commit --quiet --rm "$container" "${1:-localhost/data-pipelines:latest}"
+}
+
+assemble() {
+  local root=$1 to=$2 bun
+  mkdir -p "$to"/{app,usr/bin,usr/lib,etc/ssl/certs,data,tmp,proc,dev}
+  # Merged as in Debian: programs name /bin/sh and /lib64.
+  ln -sfn usr/bin "$to/bin"
+  ln -sfn usr/lib "$to/lib"
+  ln -sfn usr/lib "$to/lib64"
+  chmod 1777 "$to/tmp"
+  chown 65534:65534 "$to/data"
+  printf 'nobody:x:65534:65534:nobody:/data:/bin/sh\n' >"$to/etc/passwd"
+  printf 'nogroup:x:65534:\n' >"$to/etc/group"
+  printf 'hosts: files dns\n' >"$to/etc/nsswitch.conf"
+  cp /etc/ssl/certs/ca-certificates.crt "$to/etc/ssl/certs/"
+  source_files "$root" "$to/app"
+  (cd "$to/app" && bun install --frozen-lockfile --production --silent)
+  # Only compilers and debuggers read these.
+  find "$to/app/node_modules" -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
+  bun=$(readlink -f "$(command -v bun)")
+  cp "$bun" "$to/usr/bin/bun"
+  cp "$(readlink -f /bin/sh)" "$to/usr/bin/sh"
+  libraries "$to"
+}
+
+# What the service reads at run time. The console is bundled from client/ at the first request.
+source_files() {
+  local root=$1 to=$2 one
+  for one in package.json bun.lock bunfig.toml tsconfig.json LICENSE README.md client db server; do
+    cp -r "$root/$one" "$to/"
+  done
+}
+
+# Libraries of this machine that the programs and the packages with machine code are linked to.
+libraries() {
+  local to=$1 found
+  {
+    ldd "$to/usr/bin/bun" "$to/usr/bin/sh"
+    find "$to/app/node_modules" -type f \( -name '*.node' -o -name '*.so' -o -name '*.so.*' -o -path '*/native/bin/*' \) \
+      -exec ldd {} + 2>/dev/null || true
+    # The resolver is loaded by name.
+    ldconfig -p | awk '/libnss_(dns|files)\.so\.2|libresolv\.so\.2/ { print "x => " $NF }'
+  } | awk '$2 == "=>" { print $3 } $1 ~ /^\/.*ld-linux/ { print $1 }' | grep '^/' | grep -v "^$to" | sort -u |
+    while read -r found; do cp -L "$found" "$to/usr/lib/"; done
+}
+
+main "$@"

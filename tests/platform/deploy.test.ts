@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'bun:test';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse, parseAllDocuments } from 'yaml';
+import packageFile from '../../package.json' with { type: 'json' };
+import { billOfMaterials, notices, thirdParties } from '../../server/deploy/third-party.ts';
+import { readConfig } from '../../server/platform/config.ts';
+import { temporaryFolder } from '../support/postgres.ts';
+import { isThorough } from '../support/thorough.ts';
+
+const DEPLOY = join(import.meta.dir, '../../server/deploy');
+const read = (path: string) => readFileSync(join(DEPLOY, path), 'utf8');
+const settings = Object.keys(
+  readConfig({ SECRET_KEY: 'given, so that no key file is created', DATA_DIR: temporaryFolder() }),
+);
+
+async function output(...command: string[]): Promise<{ code: number; text: string }> {
+  const child = Bun.spawn(command, { cwd: DEPLOY, stdout: 'pipe', stderr: 'pipe' });
+  const [out, err] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  return { code: await child.exited, text: out + err };
+}
+
+describe('packages of others', () => {
+  const parties = thirdParties();
+
+  test('are listed with what they need, each with a license', () => {
+    const names = parties.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(Object.keys(packageFile.dependencies)));
+    expect(names).toContain('eventsource-parser');
+    expect(names).not.toContain('oxlint');
+    expect(parties.filter(({ license }) => license === 'NOASSERTION')).toEqual([]);
+  });
+
+  test('may be distributed: none has terms that reach this program', () => {
+    // Of sharp: a library that is linked dynamically and may be replaced.
+    const copyleft = parties.filter(({ license }) => /GPL|SSPL|BUSL|Elastic/.test(license)).map(({ name }) => name);
+    expect(copyleft.filter((name) => !name.startsWith('@img/sharp-libvips-'))).toEqual([]);
+    expect(notices(parties)).toContain('Permission is hereby granted');
+  });
+
+  test('are a CycloneDX document', () => {
+    const { bomFormat, specVersion, components } = billOfMaterials(parties);
+    expect({ bomFormat, specVersion }).toEqual({ bomFormat: 'CycloneDX', specVersion: '1.6' });
+    expect(components).toHaveLength(parties.length);
+    expect(new Set(components.map((one) => one['bom-ref'])).size).toBe(components.length);
+    expect(components.find(({ name }) => name === '@trpc/client')?.purl).toMatch(/^pkg:npm\/%40trpc\/client@\d/);
+  });
+});
+
+describe('systemd units', () => {
+  const units = globSync('systemd/*.service', { cwd: DEPLOY }).toSorted();
+
+  test('have an exposure below 2 and nothing that systemd does not know', async () => {
+    expect(units).toHaveLength(3);
+    if (Bun.which('systemd-analyze') === null) return;
+    const { text } = await output('systemd-analyze', 'verify', ...units.map((unit) => join(DEPLOY, unit)));
+    expect(text.split('\n').filter((line) => line !== '' && !line.includes('is not executable'))).toEqual([]);
+    for (const unit of units) {
+      const { code } = await output(
+        'systemd-analyze',
+        'security',
+        '--offline=yes',
+        '--threshold=20',
+        join(DEPLOY, unit),
+      );
+      expect({ unit, code }).toEqual({ unit, code: 0 });
+    }
+  });
+
+  test('give settings that exist', () => {
+    const given = [...read('systemd/environment.example').matchAll(/^(?:# )?([A-Z_]+)=/gm)].map(([, name]) => name!);
+    expect(given.length).toBeGreaterThan(5);
+    expect(given.filter((name) => !settings.includes(name))).toEqual([]);
+  });
+});
+
+interface Container {
+  args: string[];
+  env?: { name: string }[];
+  envFrom?: Record<string, { name: string }>[];
+  ports?: { name: string }[];
+  volumeMounts: { name: string }[];
+}
+
+describe('Kubernetes manifests', () => {
+  const kustomization = parse(read('kubernetes/kustomization.yaml')) as { resources: string[] };
+  const objects = kustomization.resources.flatMap((path) =>
+    parseAllDocuments(read(`kubernetes/${path}`), { uniqueKeys: true }).map((one) => {
+      expect({ path, errors: one.errors }).toEqual({ path, errors: [] });
+      return one.toJS();
+    }),
+  );
+  const ofKind = (kind: string) => objects.filter((one) => one.kind === kind);
+  const labelsOf = (deployment: { spec: { template: { metadata: { labels: Record<string, unknown> } } } }) =>
+    deployment.spec.template.metadata.labels;
+
+  test('are all part of the kustomization', () => {
+    const files = globSync('kubernetes/*.yaml', { cwd: DEPLOY }).map((path) => path.split('/')[1]!);
+    expect(files.toSorted()).toEqual(['kustomization.yaml', ...kustomization.resources].toSorted());
+  });
+
+  test('select the pods of one deployment each', () => {
+    const deployments = ofKind('Deployment');
+    expect(deployments).toHaveLength(2);
+    for (const one of deployments) expect(labelsOf(one)).toEqual(one.spec.selector.matchLabels);
+    const selectors = [
+      ...ofKind('PodDisruptionBudget').map(({ spec }) => spec.selector.matchLabels),
+      ...ofKind('Service').map(({ spec }) => spec.selector),
+    ];
+    expect(selectors).toHaveLength(3);
+    for (const selector of selectors) {
+      const matching = deployments.filter((one) => matches(labelsOf(one), selector));
+      expect({ selector, matching: matching.length }).toEqual({ selector, matching: 1 });
+    }
+    const [scaler] = ofKind('HorizontalPodAutoscaler');
+    expect(deployments.map(({ metadata }) => metadata.name)).toContain(scaler.spec.scaleTargetRef.name);
+  });
+
+  test('refer to what exists, and give settings that exist', () => {
+    const names = (kind: string) => ofKind(kind).map(({ metadata }) => metadata.name);
+    for (const { spec } of ofKind('Deployment')) {
+      const pod = spec.template.spec;
+      const [container] = pod.containers as [Container];
+      expect(['api', 'worker']).toContain(container.args[0]!);
+      expect(container.volumeMounts.map(({ name }) => name)).toEqual(
+        pod.volumes.map(({ name }: { name: string }) => name),
+      );
+      for (const from of container.envFrom ?? []) {
+        if (from.configMapRef) expect(names('ConfigMap')).toContain(from.configMapRef.name);
+        if (from.secretRef) expect(names('Secret')).toContain(from.secretRef.name);
+      }
+      for (const [key, value] of Object.entries(container)) {
+        if (!key.endsWith('Probe')) continue;
+        const { path, port } = (value as unknown as { httpGet: { path: string; port: string } }).httpGet;
+        expect(['/readyz', '/healthz']).toContain(path);
+        expect(container.ports!.map(({ name }) => name)).toContain(port);
+      }
+      // Streams are released within the time that a worker gets.
+      expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(45);
+    }
+    const given = [
+      ...ofKind('ConfigMap').flatMap(({ data }) => Object.keys(data)),
+      ...ofKind('Secret').flatMap(({ stringData }) => Object.keys(stringData)),
+      ...ofKind('Deployment').flatMap(({ spec }) =>
+        spec.template.spec.containers[0].env.map((one: { name: string }) => one.name),
+      ),
+    ];
+    expect(given.filter((name) => !settings.includes(name))).toEqual([]);
+  });
+});
+
+const matches = (labels: Record<string, unknown>, selector: object) =>
+  Object.entries(selector).every(([key, value]) => labels[key] === value);
+
+test('the compose file gives settings that exist to services that exist', () => {
+  const { services, volumes } = parse(read('compose.yaml'), { merge: true });
+  expect(Object.keys(services)).toEqual(['database', 'api', 'worker']);
+  for (const name of ['api', 'worker']) {
+    const { environment, depends_on, command, read_only, volumes: mounted } = services[name];
+    expect(command).toEqual([name]);
+    expect(read_only).toBeTrue();
+    expect(Object.keys(environment).filter((one) => !settings.includes(one))).toEqual([]);
+    expect(Object.keys(depends_on).every((one) => one in services)).toBeTrue();
+    expect(mounted.every((one: string) => Object.keys(volumes).includes(one.split(':')[0]!))).toBeTrue();
+  }
+});
+
+test.if(isThorough && process.getuid?.() === 0)(
+  'the files of the image start as a user without rights on a read-only root',
+  async () => {
+    const folder = temporaryFolder();
+    expect(await output('./image.sh', '--rootfs', join(folder, 'rootfs'))).toMatchObject({ code: 0 });
+    const tried = await output('./try-image.sh', join(folder, 'rootfs'));
+    expect(tried).toMatchObject({ code: 0, text: expect.stringMatching(/ready after \d+ ms/) });
+  },
+  180_000,
+);

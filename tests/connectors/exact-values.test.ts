@@ -188,6 +188,13 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
     expect(await trimming.writer.finish(null)).toMatchObject({ rows_loaded: name === 'mysql' ? 1 : 6 });
   });
 
+  test.skipIf(skip || name !== 'duckdb')('texts are not taken for bytes', async () => {
+    const { writer } = await openLabels('bytes', 'blob', { rejects: { limit: 100 } });
+    const texts = ['\\x00ff', null, '\\x', 'abcd', '\\x0', '\\xzz'];
+    await writer.write(batchOf(texts.map((text, id) => [String(id), text])));
+    expect(await writer.finish(null)).toMatchObject({ rows_loaded: 3, rows_rejected: 3 });
+  });
+
   cut.each([
     ['amounts', 'numeric(10,2)', 'number', ['1.005', '2.50']],
     ['names', 'varchar(3)', 'string', ['abc  ', 'abc']],

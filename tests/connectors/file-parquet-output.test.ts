@@ -125,6 +125,59 @@ test('a value that does not fit is a DataError without a path of this machine, a
   expect(readdirSync(join(root, 'bad/t'))).toEqual([]);
 });
 
+async function written(path: string, rows: Cell[][], columns = TWO) {
+  const context = contextOf(fileDestination, { filesRoot: root }, { settings: { path, format: 'parquet' } });
+  const writer = await fileDestination.open(context as never, s3Target({ fence: 1, columns }));
+  try {
+    await writer.write({ rows, bytes: 100 });
+    return await writer.finish(null);
+  } catch (error) {
+    await writer.abort();
+    throw error;
+  }
+}
+
+test.each([
+  ['bytes', (path: string, rows: Cell[][], columns = TWO) => piped(path, [rows], columns)],
+  ['rows', written],
+])(
+  'as %s: hexadecimal digits that are none and values of 100 MB are refused, and nothing remains',
+  async (lane, write) => {
+    const columns = TWO.map((one) => (one.name === 'text' ? { ...one, type: 'binary' as const } : one));
+    await write(
+      `hex-${lane}`,
+      [
+        ['1', '\\x00ff'],
+        ['2', '\\x'],
+        ['3', null],
+      ],
+      columns,
+    );
+    expect(await readBack(`hex-${lane}`, ['id', 'text'])).toEqual([
+      ['1', '\\x00ff'],
+      ['2', '\\x'],
+      ['3', null],
+    ]);
+    for (const bad of ['\\xzz', '\\x0', 'plain']) {
+      const failed = write(
+        `bad-${lane}`,
+        [
+          ['1', '\\x00'],
+          ['2', bad],
+        ],
+        columns,
+      );
+      await expect(failed).rejects.toMatchObject({ code: 'value_does_not_fit' });
+    }
+    const large = 'x'.repeat(100_000_000);
+    await expect(write(`large-${lane}`, [['1', large]])).rejects.toMatchObject({
+      code: 'value_does_not_fit',
+      message: expect.stringContaining('Out of Memory'),
+    });
+    expect(readdirSync(join(root, `large-${lane}/t`))).toEqual([]);
+  },
+);
+
 test('rows of several megabytes need no more memory than narrow ones and keep their order', async () => {
   const context = contextOf(
     fileDestination,

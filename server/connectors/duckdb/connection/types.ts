@@ -1,5 +1,5 @@
 import type { LogicalType, TargetColumn } from '../../contract/connector.ts';
-import { momentSql } from '../../kits/duckdb/instance.ts';
+import { binarySql, momentSql } from '../../kits/duckdb/instance.ts';
 import { isDate, isOrdered } from '../../kits/sql/streams.ts';
 
 /** `Field.dialect` of DuckDB's types. */
@@ -58,7 +58,7 @@ export function cellSql(column: string, type: string): string {
 /** SQL that makes a value of `type` out of a cell. */
 export function valueSql(cell: string, type: string): string {
   if (type === 'VARCHAR') return cell;
-  if (type === 'BLOB') return `unhex(substr(${cell}, 3))`;
+  if (type === 'BLOB') return binarySql(cell);
   if (isNested(type)) return `CAST(CAST(${cell} AS JSON) AS ${type})`;
   // DuckDB would round a number with a fraction.
   if (/INT(EGER)?$/.test(type)) return `CAST(translate(${cell}, '.eE', 'xxx') AS ${type})`;

@@ -40,3 +40,10 @@ export function momentSql(cell: string, type: string): string {
   const bc = `regexp_replace(${cell}, '^(\\S+)(.*) BC$', '\\1 (BC)\\2')`;
   return `CAST(CASE WHEN ${cell} LIKE '% BC' THEN ${bc} ELSE ${cell} END AS ${type})`;
 }
+
+/** SQL that gives the bytes of a cell. `unhex` takes an odd number of digits, too, as other bytes. */
+export function binarySql(cell: string): string {
+  const isHex = `starts_with(${cell}, '\\x') AND length(${cell}) % 2 = 0`;
+  // No digits, so that `unhex` fails. `error` is volatile, which TRY does not accept.
+  return `unhex(CASE WHEN ${isHex} THEN substr(${cell}, 3) ELSE 'no binary data: ' || left(${cell}, 100) END)`;
+}

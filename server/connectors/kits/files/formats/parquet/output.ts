@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import type { TargetColumn } from '../../../../contract/connector.ts';
 import { DataError } from '../../../../contract/errors.ts';
-import { type DuckDb, identifier, literal, momentSql, openDuckDb } from '../../../duckdb/instance.ts';
+import { binarySql, type DuckDb, identifier, literal, momentSql, openDuckDb } from '../../../duckdb/instance.ts';
 import { pathOf, unnamedFile } from './local-copy.ts';
 import type { OutputFile } from '../format.ts';
 import type { Draft } from '../../stores/store.ts';
@@ -101,7 +101,7 @@ export function castOf({ type, source_type, dialect }: TargetColumn, column: str
     case 'array':
       return dialect === 'postgres' ? column : cast('JSON');
     case 'binary':
-      return `unhex(substr(${column}, 3))`;
+      return binarySql(column);
     default:
       return source_type?.toLowerCase() === 'uuid' ? cast('UUID') : column;
   }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { is, sql } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
+import pino from 'pino';
 import { AUDITED, auditedColumns } from '../../db/audit-triggers.ts';
 import * as schema from '../../db/schema/index.ts';
 import { sealAudit, verifyAudit } from '../../server/api/audit/chain.ts';
@@ -386,6 +387,17 @@ describe('the chain', () => {
     // The call itself is an entry.
     expect(await verify()).toMatchObject({ is_intact: true, head: intact.head });
     expect(await verify({ anchor: intact.head })).toMatchObject({ is_intact: true, unsealed: 1 });
+  });
+
+  test('logs each sealed entry and the seal as JSON lines, whatever the level of the log', async () => {
+    const lines: Json[] = [];
+    const log = pino({ level: 'error' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+    await sealAudit(deps);
+    await api.call('POST', '/roles', { name: 'Logged', permissions: ['audit.read'] }, asRequest('logged-1'));
+    await sealAudit({ ...deps, log });
+    const { head } = await verifyAudit(deps, null);
+    expect(lines.flatMap(({ audit }) => audit ?? [])).toEqual(await entriesOf('logged-1'));
+    expect(lines.at(-1).audit_seal).toMatchObject({ id: head!.seal, hash: head!.hash, entries: 2 });
   });
 
   test('finds a changed, a removed and an added entry, a forged seal and a cut end', async () => {

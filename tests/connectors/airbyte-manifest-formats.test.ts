@@ -85,7 +85,13 @@ describe('an answer', () => {
   test.each([
     [{ retriever: { decoder: { type: 'ZipfileDecoder' } } }, 'retriever.decoder: ZipfileDecoder is not supported'],
     [{ retriever: { decoder: { type: 'CsvDecoder', encoding: 'latin-1' } } }, 'an encoding other than UTF-8'],
-    [{ requester: { query_properties: { type: 'QueryProperties', property_list: ['a'] } } }, 'query_properties is not'],
+    [
+      {
+        retriever: { paginator: null },
+        requester: { request_headers: { x: { type: 'QueryProperties', property_list: ['a'] } } },
+      },
+      'query_properties is not supported',
+    ],
   ])('in an unsupported format is rejected before the request: %j', async (more, message) => {
     await expect(check(one(more))).rejects.toThrow(message);
     expect(server.seen).toEqual([]);

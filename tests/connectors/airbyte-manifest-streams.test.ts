@@ -297,6 +297,62 @@ test('partitions are grouped into one request', async () => {
   expect(server.seen.map(({ query }) => query.boards)).toEqual(['a-b', 'c']);
 });
 
+describe('the properties of a request', () => {
+  const people: Record<string, object>[] = [
+    { id: 'x', a: 1, b: 2, c: { d: 3 } as never },
+    { id: 'y', a: 4, b: 5, c: { d: 6 } as never },
+  ] as never;
+  const properties = { id: { type: 'string' }, a: { type: 'integer' }, b: { type: 'integer' }, c: { type: 'object' } };
+  const serve = () =>
+    server.on('/people', ({ query }) => {
+      const names = ['id', ...(query.fields ?? '').split(',')];
+      const page = Number(query.page ?? 0);
+      return Response.json(
+        people.slice(page, page + 1).map((one) => Object.fromEntries(names.map((name) => [name, one[name]]))),
+      );
+    });
+  const paginator = {
+    type: 'DefaultPaginator',
+    pagination_strategy: { type: 'PageIncrement', page_size: 1 },
+    page_token_option: option('page'),
+  };
+  const chunked = (limit: number, property_limit_type = 'property_count') => ({
+    type: 'QueryProperties',
+    property_list: ['a', 'b', 'c'],
+    property_chunking: {
+      type: 'PropertyChunking',
+      property_limit_type,
+      property_limit: limit,
+      record_merge_strategy: { type: 'GroupByKeyMergeStrategy', key: 'id' },
+    },
+  });
+  const listed = {
+    type: 'PropertiesFromEndpoint',
+    property_field_path: ['name'],
+    retriever: (streamOf('fields', { url }) as { retriever: object }).retriever,
+  };
+  const asked = { request_parameters: { fields: "{{ stream_slice.extra_fields['query_properties'] | join(',') }}" } };
+
+  test.each([
+    ['in place of a parameter, by count', { request_parameters: { fields: chunked(2) } }, ['a,b', 'c']],
+    ['in a template, by characters', { ...asked, query_properties: chunked(9, 'characters') }, ['a,b', 'c']],
+    ['of an endpoint, at once', { ...asked, fetch_properties_from_endpoint: listed }, ['a,b,c']],
+  ])('are sent %s, and the records put together', async (_, requester, chunks) => {
+    serve();
+    server.on('/fields', json([{ name: 'a' }, { name: 'b' }, { name: 'c' }]));
+    const { rows } = await read({
+      manifest: manifestOf([streamOf('people', { url, properties, requester, retriever: { paginator } })]),
+    });
+    expect(rows).toEqual([
+      ['x', '1', '2', '{"d":3}'],
+      ['y', '4', '5', '{"d":6}'],
+    ]);
+    const sent = server.seen.filter(({ path }) => path === '/people').map(({ query }) => query.fields);
+    expect(sent).toEqual([...chunks, ...chunks, ...chunks]);
+    expect(server.seen.length - sent.length).toBe('fetch_properties_from_endpoint' in requester ? 1 : 0);
+  });
+});
+
 describe('a job of the service', () => {
   const files = startHttpServer();
   afterAll(() => files.close());

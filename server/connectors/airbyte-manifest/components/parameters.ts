@@ -1,3 +1,4 @@
+import { withQuery } from './query-properties.ts';
 import { isObject, type Json, type JsonObject } from './references.ts';
 
 /** Types of components without a `type`, by the component and field that contain them. */
@@ -27,7 +28,13 @@ const DEFAULT_TYPES: Record<string, Record<string, string>> = {
     record_selector: 'RecordSelector',
     download_extractor: 'DpathExtractor',
   },
-  HttpRequester: { error_handler: 'DefaultErrorHandler' },
+  HttpRequester: {
+    error_handler: 'DefaultErrorHandler',
+    query_properties: 'QueryProperties',
+    fetch_properties_from_endpoint: 'PropertiesFromEndpoint',
+  },
+  QueryProperties: { property_chunking: 'PropertyChunking' },
+  PropertiesFromEndpoint: { retriever: 'SimpleRetriever' },
   SessionTokenAuthenticator: { login_requester: 'HttpRequester' },
   DefaultPaginator: { page_size_option: 'RequestOption', decoder: 'JsonDecoder' },
   CursorPagination: { decoder: 'JsonDecoder' },
@@ -89,7 +96,7 @@ export function component({ node, place, parameters, budget, parentsWin = false 
     const step = { place: [type, name] as const, parameters: below, budget, parentsWin };
     whole[name] = within(value, step);
   }
-  return Object.keys(known).length > 0 ? { ...whole, $parameters: known } : whole;
+  return withQuery(Object.keys(known).length > 0 ? { ...whole, $parameters: known } : whole);
 }
 
 const within = (value: Json, step: Omit<Step, 'node'>): Json => {

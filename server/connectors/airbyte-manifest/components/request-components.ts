@@ -16,7 +16,10 @@ const templates = z.unknown().superRefine((value, ctx) => {
   for (const problem of new Set(problems(value)))
     ctx.addIssue({ code: 'custom', message: `in its template: ${problem}` });
 });
-const entries = z.union([z.record(z.string(), templates), template]).optional();
+const entry = templates.refine((value) => (value as { type?: unknown } | null)?.type !== 'QueryProperties', {
+  error: 'query_properties is not supported',
+});
+const entries = z.union([z.record(z.string(), entry), template]).optional();
 const numeric = z.union([z.number(), template]);
 const path = z.array(z.union([z.string(), z.number()]).pipe(z.coerce.string()));
 

@@ -140,9 +140,38 @@ export type Router = z.infer<typeof Router>;
 const Requester = z.discriminatedUnion('type', [
   HttpRequester as unknown as z.ZodObject,
 ]) as unknown as typeof HttpRequester;
+interface PropertiesFromEndpoint {
+  type: 'PropertiesFromEndpoint';
+  property_field_path: string[];
+  retriever: Retriever;
+}
+const PropertiesFromEndpoint = z.object({
+  type: z.literal('PropertiesFromEndpoint'),
+  property_field_path: fieldPath,
+  get retriever(): z.ZodType<Retriever> {
+    return Retriever;
+  },
+}) as unknown as z.ZodType<PropertiesFromEndpoint>;
+const QueryProperties = z.object({
+  property_list: z.union([z.array(z.string()), PropertiesFromEndpoint]),
+  always_include_properties: z.array(z.string()).nullish(),
+  property_chunking: z
+    .object({
+      property_limit_type: z.enum(['characters', 'property_count']).default('property_count'),
+      property_limit: z.int().min(1).nullish(),
+      record_merge_strategy: z.object({ key: z.union([z.string(), z.array(z.string())]) }).nullish(),
+    })
+    .nullish(),
+  property_selector: refused('property_selector'),
+  /** The parameter of requests that has the names; absent: templates ask for them. */
+  parameter: z.string().optional(),
+});
+/** The properties that requests ask for, in chunks. */
+export type QueryProperties = z.infer<typeof QueryProperties>;
 const SimpleRetriever = z.object({
   type: z.literal('SimpleRetriever'),
   requester: Requester,
+  query: QueryProperties.nullish(),
   record_selector: RecordSelector,
   paginator: Paginator.nullish(),
   partition_router: oneOrMore(Router).nullish(),
@@ -173,7 +202,8 @@ const Job = z.object({
 });
 /** A job of the service that prepares the records. */
 export type Job = z.infer<typeof Job>;
-export type Retriever = z.infer<typeof SimpleRetriever> & { job?: Job };
+export type Retriever = RetrieverParts & { job?: Job };
+type RetrieverParts = z.infer<typeof SimpleRetriever>;
 
 /** Its downloads are read like any other stream, once the job has been completed. */
 const AsyncRetriever = Job.extend({

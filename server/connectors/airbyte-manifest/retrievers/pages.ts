@@ -1,14 +1,15 @@
 import { prefetched, type ReadResponse } from '../../kits/rest/prefetch-pages.ts';
 import type { ApiRecord, RecordPage } from '../../kits/rest/records.ts';
-import type { DeclarativeStream, Job } from '../components/stream-components.ts';
+import type { DeclarativeStream, Job, QueryProperties, Retriever } from '../components/stream-components.ts';
 import { decode } from '../decoders/decoders.ts';
 import { createPaginator, type ManifestPaginator, type Position } from '../pagination/paginator.ts';
-import type { Partition } from '../partitions/partition-routers.ts';
-import { extract, recordPath, select } from '../extractors/record-selector.ts';
+import { type Partition, WHOLE } from '../partitions/partition-routers.ts';
+import { extract, recordPath, select, type Selected } from '../extractors/record-selector.ts';
 import { buildRequest, type Injection } from '../requests/build-request.ts';
 import type { ManifestClient } from '../requests/client.ts';
 import type { SeenResponse } from '../requests/error-handling.ts';
 import { downloadsOf } from './jobs.ts';
+import { chunksOf, mergedByKey, namesIn } from './properties.ts';
 import { clientOf, type Runtime } from '../runtime/runtime.ts';
 import type { DatetimeCursor, Interval } from '../incremental/datetime-cursor.ts';
 import type { Scope } from '../interpolation/template.ts';
@@ -78,22 +79,70 @@ function pagesIn(reading: PageReading, origins: Set<string>): AsyncGenerator<Pag
   const fetch = async (position: Position): Promise<ReadResponse<Page, Position>> => {
     const isFirst = position.token === null || position.index === 0;
     if (position.index === 0 && 'child' in slice.partition)
-      return read(childResponse(slice.partition.child), position, paginator);
+      return read([childResponse(slice.partition.child)], position, paginator);
     const withoutSlice = retriever.ignore_stream_slicer_parameters_on_paginated_requests && !isFirst;
     const scope = { ...requestScope, next_page_token: isFirst ? null : { next_page_token: position.token } };
-    const request = buildRequest({
-      requester,
-      templates,
-      scope,
-      injections: [...paginator.injections(position), ...(withoutSlice ? [] : injected)],
-      address: paginator.address(position),
-      origins,
-    });
-    const handler = requester.error_handler;
-    const seen = await client.send({ request, handler, interpolation: { templates, scope } });
-    return read(seen, position, paginator);
+    const answers: SeenResponse[] = [];
+    for (const more of await propertyScopes(reading)) {
+      const own = { ...scope, ...more.scope };
+      const request = buildRequest({
+        requester,
+        templates,
+        scope: own,
+        injections: [...paginator.injections(position), ...(withoutSlice ? [] : injected), ...more.injections],
+        address: paginator.address(position),
+        origins,
+      });
+      const handler = requester.error_handler;
+      answers.push(await client.send({ request, handler, interpolation: { templates, scope: own } }));
+    }
+    return read(answers, position, paginator);
   };
   return prefetched({ first: paginator.first, fetch, signal: ctx.signal });
+}
+
+/** What the requests for one page add: the properties that they ask for. */
+async function propertyScopes({
+  runtime,
+  stream,
+  scope,
+}: PageReading): Promise<{ scope: Scope; injections: Injection[] }[]> {
+  const { query } = stream.retriever;
+  if (!query) return [{ scope: {}, injections: [] }];
+  const properties = await propertiesOf(runtime, stream.name, query);
+  return chunksOf(query, properties).map((query_properties) => {
+    const slice = scope.stream_slice as { extra_fields?: Record<string, unknown> };
+    const sliced = { ...slice, extra_fields: { ...slice.extra_fields, query_properties } };
+    const option = { type: 'RequestOption', inject_into: 'request_parameter', field_name: query.parameter } as const;
+    const injections = query.parameter === undefined ? [] : [{ option, value: query_properties.join(',') }];
+    return { scope: { stream_slice: sliced, stream_partition: sliced, stream_interval: sliced }, injections };
+  });
+}
+
+function propertiesOf(runtime: Runtime, name: string, { property_list: list }: QueryProperties): Promise<string[]> {
+  if (Array.isArray(list)) return Promise.resolve(list);
+  const known = runtime.properties.get(list) ?? listedProperties(runtime, name, list);
+  runtime.properties.set(list, known);
+  return known;
+}
+
+async function listedProperties(
+  runtime: Runtime,
+  name: string,
+  { retriever, property_field_path }: Exclude<QueryProperties['property_list'], string[]>,
+): Promise<string[]> {
+  const path = property_field_path.map((part) => runtime.templates.text(part, runtime.scope) ?? part);
+  const stream: DeclarativeStream = {
+    type: 'DeclarativeStream',
+    name: `${name}, properties`,
+    retriever,
+    schema_loader: [],
+    transformations: [],
+  };
+  const slice = { key: '', partition: WHOLE, interval: null, floor: null, reached: null };
+  const names: string[] = [];
+  for await (const { records } of pagesOf(runtime, stream, slice, null)) names.push(...namesIn(records, path));
+  return names;
 }
 
 /** The first page of a child that its parent's record has, as if the service had returned it. */
@@ -133,23 +182,49 @@ function pageReader({ runtime, stream, slice, cursor, scope }: PageReading, clie
     remedy: 'Update the manifest, or set missing_records to empty where the service omits an empty list.',
     redact: (text) => client.redact(text),
   });
-  return (seen: SeenResponse, position: Position, paginator: ManifestPaginator): ReadResponse<Page, Position> => {
-    const { bytes, status, url } = seen.response;
-    const page: Page = { records: [], bytes, index: position.index, slice };
+  const partOf = (seen: SeenResponse, isOfParent: boolean): Part | null => {
+    const { status, url } = seen.response;
     if (seen.isIgnored || status >= 400) noteIgnored(runtime, stream.name, status);
-    if (status >= 400) return () => ({ page, next: null });
+    if (status >= 400) return null;
     const { bodies, response } = decode(decoder ?? selector.extractor.decoder, stream.name, seen.response);
     const extracted = extract(selecting, bodies);
-    const isOfParent = position.index === 0 && 'child' in slice.partition;
     if (!seen.isIgnored && !isOfParent)
       guard.check({ json: bodies[0], found: extracted.found, isWhole: path.length === 0, url });
-    const count = extracted.records.length;
-    const { records, last } = select(selecting, extracted.records);
-    page.records = records;
-    const decoded = { seen: { ...seen, json: () => response }, count, last };
-    const next = isKnown(last, slice, cursor) ? null : paginator.next(position, decoded);
+    return { ...select(selecting, extracted.records), count: extracted.records.length, response };
+  };
+  return (answers: SeenResponse[], position: Position, paginator: ManifestPaginator): ReadResponse<Page, Position> => {
+    const isOfParent = position.index === 0 && 'child' in slice.partition;
+    const parts = answers.map((seen) => partOf(seen, isOfParent));
+    const page: Page = { records: [], bytes: 0, index: position.index, slice };
+    for (const { response } of answers) page.bytes += response.bytes;
+    const whole = together(stream.retriever, parts);
+    page.records = whole.records;
+    const [seen, part] = [answers.at(-1), parts.at(-1)];
+    if (!seen || !part) return () => ({ page, next: null });
+    const decoded = { seen: { ...seen, json: () => part.response }, count: whole.count, last: whole.last };
+    const next = isKnown(whole.last, slice, cursor) ? null : paginator.next(position, decoded);
     return () => ({ page, next });
   };
+}
+
+interface Part extends Selected {
+  /** Before the record filter. */
+  count: number;
+  /** What templates see as the response. */
+  response: unknown;
+}
+
+/** The records of all responses for one page. */
+function together({ query }: Retriever, parts: (Part | null)[]): Pick<Part, 'records' | 'last' | 'count'> {
+  const present = parts.filter((part) => part !== null);
+  const [first] = present;
+  if (present.length < 2) return first ?? { records: [], last: null, count: 0 };
+  const key = query?.property_chunking?.record_merge_strategy?.key ?? 'id';
+  const records = mergedByKey(
+    key,
+    present.flatMap((part) => part.records),
+  );
+  return { records, last: records.at(-1) ?? null, count: Math.max(...present.map(({ count }) => count)) };
 }
 
 const noteIgnored = ({ notices }: Runtime, stream: string, status: number) =>

@@ -37,6 +37,8 @@ export interface Runtime {
   found: Promise<FoundStream[]> | null;
   guards: CompletenessGuards;
   notices: Notices;
+  /** Properties that endpoints list, by the component that names the endpoint. */
+  properties: Map<unknown, Promise<string[]>>;
 }
 
 export interface FoundStream {
@@ -83,6 +85,7 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
     found: null,
     guards: new CompletenessGuards(),
     notices: new Notices(),
+    properties: new Map(),
   };
 }
 

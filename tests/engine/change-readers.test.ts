@@ -256,4 +256,26 @@ describe('the slot at the source', () => {
     expect(caught.stream.warnings).toEqual([]);
     expect((await readerRow(pipeline))?.is_lagging).toBe(false);
   });
+
+  test('is dropped beyond the limit with pause_and_drop_slot, and the next run asks for a reset', async () => {
+    await source.unsafe('create table guarded (id int primary key, filler text)');
+    const guard = { slot_lag_policy: 'pause_and_drop_slot', slot_lag_limit_mb: 2, slot_lag_warning_mb: 1 };
+    const parameters = { ...postgresParameters(from.url), replication: 'logical', ...guard };
+    const pipeline = await follow('guarded', { source: { name: 'postgres', parameters } });
+    await run(pipeline);
+    await lookNow(pipeline);
+    expect((await slotOf(pipeline)).slot).toBeDefined();
+    await source.unsafe(`create table more as select n, repeat(md5(n::text), 10) from generate_series(1, 20000) n`);
+    await lookNow(pipeline);
+    expect((await slotOf(pipeline)).slot).toBeUndefined();
+    const [connection] = await service.deps.db
+      .select()
+      .from(connections)
+      .where(eq(connections.id, pipeline.connection.id));
+    expect(connection).toMatchObject({ status: 'paused', status_reason: 'change_log_limit', next_run_at: null });
+    const [paused] = await eventsOf(pipeline, 'connection_paused');
+    expect(paused?.summary).toContain('reset the cursors');
+    const next = await run(pipeline);
+    expect(next.stream.error).toMatchObject({ code: 'replication_slot_missing' });
+  });
 });

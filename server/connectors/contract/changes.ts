@@ -35,4 +35,6 @@ export interface LogLag {
   seconds?: number;
   /** Whether that exceeds the limit in the settings. */
   is_high: boolean;
+  /** Whether the settings ask to release the log at this lag, so that the source does not run out of space. */
+  is_over?: boolean;
 }

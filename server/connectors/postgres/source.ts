@@ -5,7 +5,6 @@ import {
   type CheckResult,
   type ConnectorContext,
   defineSource,
-  type LogLag,
   type ReadRequest,
 } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
@@ -18,6 +17,7 @@ import { datasetStreams } from './read/datasets.ts';
 import { confirmLsn } from './cdc/read-log.ts';
 import { readChanges } from './cdc/read-changes.ts';
 import { confirmGroup, leaveGroup, readGroup } from './cdc/read-group.ts';
+import { lagOf } from './cdc/lag.ts';
 import { canCopy, copyTables } from './cdc/table-copies.ts';
 import { assertLogical, identityMissing } from './cdc/table-shape.ts';
 import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
@@ -104,11 +104,6 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   estimate,
   reads_keys: true,
   digest: digestSource,
-});
-
-const lagOf = ({ config }: Context, bytes: number): LogLag => ({
-  bytes,
-  is_high: bytes > config.slot_lag_warning_mb * 1_000_000,
 });
 
 async function check(ctx: Context): Promise<CheckResult> {

@@ -12,6 +12,7 @@ import type {
   StreamState,
 } from '../../connectors/contract/connector.ts';
 import { ConfigurationError } from '../../connectors/contract/errors.ts';
+import { pauseConnection } from '../../catalog/disable-connection.ts';
 import { emitCdcEvent } from '../../events/cdc-events.ts';
 import type { Attempt } from '../attempt.ts';
 import type { Claim } from '../../runs/claim-stream.ts';
@@ -108,7 +109,23 @@ export async function noteLag(attempts: readonly Attempt[], lag: LogLag): Promis
   noteOf(attempts, lag);
   const [{ claim, deps }] = attempts as [Attempt];
   await deps.db.transaction((tx) => recordLag(tx, { connection_id: claim.connection.id }, lag));
+  if (lag.is_over) await pauseForLog(deps.db, claim.connection.id, lag);
 }
+
+/** The slot is dropped once no run reads it. */
+export async function pauseForLog(db: Db, connection_id: string, { bytes }: LogLag): Promise<void> {
+  const because = `its source keeps ${megabytes(bytes)} MB of log for it, which is above the limit. Its slot is dropped: reset the cursors of its streams before you resume it`;
+  await db.transaction(async (tx) => {
+    await pauseConnection(tx, connection_id, { status_reason: 'change_log_limit', because });
+    const ids = tx
+      .select({ id: connectionStreams.id })
+      .from(connectionStreams)
+      .where(eq(connectionStreams.connection_id, connection_id));
+    await tx.update(changeReaders).set({ next_look_at: sql`now()` }).where(inArray(changeReaders.stream_id, ids));
+  });
+}
+
+const megabytes = (bytes: number) => Math.round(bytes / 1_000_000);
 
 function noteOf(attempts: readonly Attempt[], { bytes, is_high }: LogLag): void {
   for (const { progress } of attempts) progress.log_lag_bytes = bytes;
@@ -117,8 +134,7 @@ function noteOf(attempts: readonly Attempt[], { bytes, is_high }: LogLag): void 
   if (is_high && !known) first.warn('change_log_lagging', lagText(first.claim.stream.name, bytes));
 }
 
-const lagText = (stream: string, bytes: number) =>
-  `The source keeps ${Math.round(bytes / 1_000_000)} MB of log for ${stream}`;
+const lagText = (stream: string, bytes: number) => `The source keeps ${megabytes(bytes)} MB of log for ${stream}`;
 
 /**
  * Records how far a consumer is behind, one stream or all of a connection that share a log, and emits an event when the

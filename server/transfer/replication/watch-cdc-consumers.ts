@@ -14,10 +14,10 @@ import { isInCatalog } from '../../catalog/store.ts';
 import { presentable, withConnector } from '../../connector-runtime/account-connector-calls.ts';
 import { emitCdcEvent } from '../../events/cdc-events.ts';
 import { SYSTEM_ACTOR } from '../../events/emit.ts';
-import { LAG_CHECK_SECONDS, recordLag } from './cdc-consumers.ts';
+import { LAG_CHECK_SECONDS, pauseForLog, recordLag } from './cdc-consumers.ts';
 import { type Periodic, periodic } from '../../platform/periodic.ts';
 import { stateSetTo } from '../../runs/set-state.ts';
-import { LIVE_STREAM } from '../../pipeline/run-states.ts';
+import { HELD_STREAM, LIVE_STREAM } from '../../pipeline/run-states.ts';
 
 const EVERY_MS = 5_000;
 const WORK = { ms: 30_000, use: { purpose: 'change_log' as const, actor: SYSTEM_ACTOR } };
@@ -67,28 +67,32 @@ const isOver = sql<boolean>`(${connections.deleted_at} is not null or ${accountC
     or (${catalogStreams.definition} is not null and ${catalogStreams.definition} ->> 'change_log' is distinct from 'true'))`;
 
 function dueConsumers({ db }: Deps) {
-  const live = db
-    .select({ one: sql`1` })
-    .from(streamRuns)
-    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
-    .where(
-      and(
-        or(
-          eq(streamRuns.stream_id, changeReaders.stream_id),
-          // Streams of a connection can share what the source keeps. Custom runs read without it, and a continuous run
-          // hardly ever ends.
-          and(
-            eq(streamRuns.connection_id, connectionStreams.connection_id),
-            isNull(connectionRuns.custom_run_plan_id),
-            sql`${connections.schedule} ->> 'type' <> 'continuous'`,
+  const inStatus = (statuses: readonly string[]) =>
+    sql`${streamRuns.status} in (${sql.join(
+      statuses.map((status) => sql`${status}`),
+      sql`, `,
+    )})`;
+  /** Released once no run is live; measured while none reads, as when it waits for a destination. */
+  const runs = (statuses: readonly string[]) =>
+    db
+      .select({ one: sql`1` })
+      .from(streamRuns)
+      .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
+      .where(
+        and(
+          or(
+            eq(streamRuns.stream_id, changeReaders.stream_id),
+            // Streams of a connection can share what the source keeps. Custom runs read without it, and a continuous run
+            // hardly ever ends.
+            and(
+              eq(streamRuns.connection_id, connectionStreams.connection_id),
+              isNull(connectionRuns.custom_run_plan_id),
+              sql`${connections.schedule} ->> 'type' <> 'continuous'`,
+            ),
           ),
+          inStatus(statuses),
         ),
-        sql`${streamRuns.status} in (${sql.join(
-          LIVE_STREAM.map((status) => sql`${status}`),
-          sql`, `,
-        )})`,
-      ),
-    );
+      );
   return db
     .select({ reader: changeReaders, stream: connectionStreams, source: accountConnectors, is_over: isOver })
     .from(changeReaders)
@@ -99,7 +103,7 @@ function dueConsumers({ db }: Deps) {
     .where(
       and(
         sql`(${changeReaders.next_look_at} <= now() or (${isOver} and ${changeReaders.failures} = 0))`,
-        notExists(live),
+        or(and(isOver, notExists(runs(LIVE_STREAM))), and(sql`not ${isOver}`, notExists(runs(HELD_STREAM)))),
       ),
     );
 }
@@ -162,13 +166,18 @@ async function isLastOfConnection({ db }: Deps, stream: Due['stream']): Promise<
 }
 
 async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
+  const { connection_id } = stream;
   try {
     await withConnector(deps, source, WORK, async ({ connector, ctx }) => {
-      const { lag } = connector as AnySource;
+      const { lag, release: end } = connector as AnySource;
       const own = await lag?.(ctx, stream.id);
-      if (own) return deps.db.transaction((tx) => recordLag(tx, { stream_id: stream.id }, own));
-      const common = await lag?.(ctx, stream.connection_id);
-      if (common) await deps.db.transaction((tx) => recordLag(tx, { connection_id: stream.connection_id }, common));
+      const found = own ?? (await lag?.(ctx, connection_id));
+      if (!found) return;
+      const of = own ? { stream_id: stream.id } : { connection_id };
+      await deps.db.transaction((tx) => recordLag(tx, of, found));
+      if (!found.is_over) return;
+      await pauseForLog(deps.db, connection_id, found);
+      await end?.(ctx, own ? stream.id : connection_id);
     });
   } catch (thrown) {
     deps.log.warn(

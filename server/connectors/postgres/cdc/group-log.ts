@@ -6,6 +6,7 @@ import type { ReplicationStream } from '../connection/replication-stream.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { ChangeRows } from './change-rows.ts';
+import { lagOf } from './lag.ts';
 import { fillGaps } from './fill-toast-values.ts';
 import { assertContinued, isPlaced, lowestCursor, type Member, type Placed } from './group-members.ts';
 import {
@@ -140,9 +141,7 @@ async function* whileFollowed(
     const isDue = performance.now() - given_at >= IDLE_STATES_MS && log.position !== given;
     if (hasChanges || isDue || ends) {
       const seconds = hasChanges ? log.ageSeconds : 0;
-      const { bytes } = lag;
-      const is_high = bytes > ctx.config.slot_lag_warning_mb * 1_000_000;
-      yield { ...(await log.border()), lag: { bytes, seconds, is_high } };
+      yield { ...(await log.border()), lag: { ...lagOf(ctx, lag.bytes), seconds } };
       if (!hasChanges) [given, given_at] = [log.position, performance.now()];
     }
     if (ends) return;

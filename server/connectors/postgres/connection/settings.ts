@@ -37,6 +37,29 @@ export const PostgresSourceConfig = z.object({
       group: 'advanced',
       visible_when: { parameter: 'replication', equals: ['logical'] },
     }),
+  slot_lag_policy: z
+    .enum(['warn', 'pause_and_drop_slot'])
+    .default('warn')
+    .meta({
+      label: 'Slot lag beyond the limit',
+      directs_secrets: false,
+      description: 'Without its slot, a connection has to read its tables again',
+      value_labels: { warn: 'Warn only', pause_and_drop_slot: 'Pause the connection and drop its slot' },
+      group: 'advanced',
+      visible_when: { parameter: 'replication', equals: ['logical'] },
+    }),
+  slot_lag_limit_mb: z
+    .int()
+    .min(1)
+    .max(10_000_000)
+    .default(10_240)
+    .meta({
+      label: 'Slot lag limit (MB)',
+      directs_secrets: false,
+      description: 'The connection is paused and its slot dropped beyond this lag',
+      group: 'advanced',
+      visible_when: { parameter: 'slot_lag_policy', equals: ['pause_and_drop_slot'] },
+    }),
   parallel_reads: z.int().min(1).max(16).default(2).meta({
     label: 'Parallel reads per table',
     directs_secrets: false,

@@ -1,6 +1,8 @@
 import { ActionIcon, Drawer, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
-import { Suspense, useEffect, useRef, useState } from 'react';
+import { useQuery } from '@tanstack/react-query';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { Link, Route, Switch, useLocation } from 'wouter';
+import { trpc } from './api.ts';
 import { useCurrentUser } from './current-user.ts';
 import { NAVIGATION } from './navigation.ts';
 import { Avatar } from './components/avatar.tsx';
@@ -8,12 +10,20 @@ import { ErrorBoundary } from './components/error-boundary.tsx';
 import { Icon } from './components/icon.tsx';
 import { OfflineBanner } from './components/offline-banner.tsx';
 import { PageSkeleton } from './components/splash.tsx';
+import { useShortcuts } from './palette/use-shortcuts.ts';
 import { NotFoundPage, ROUTES } from './routes.tsx';
+
+const CommandPalette = lazy(() => import('./palette/command-palette.tsx'));
+const KeyboardMap = lazy(() => import('./palette/keyboard-map.tsx'));
 
 /** The page beside a sidebar, or on a phone below a bar with a drawer. */
 export function Shell() {
   const [isOpen, setOpen] = useState(false);
+  const [dialog, setDialog] = useState<'palette' | 'keys' | null>(null);
   const [location] = useLocation();
+  useShortcuts(setDialog);
+  const search = () => setDialog('palette');
+  const close = () => setDialog(null);
   const main = useRef<HTMLElement>(null);
   const previousLocation = useRef(location);
   useEffect(() => {
@@ -38,13 +48,23 @@ export function Shell() {
       </header>
       <aside className="shell-side">
         <Brand />
-        <Navigation label="Pages" />
+        <Navigation label="Pages" search={search} />
         <Foot />
       </aside>
       <Drawer opened={isOpen} onClose={() => setOpen(false)} title={<Brand />} size="17rem" padding="sm">
-        <Navigation label="Pages (drawer)" />
+        <Navigation
+          label="Pages (drawer)"
+          search={() => {
+            setOpen(false);
+            search();
+          }}
+        />
         <Foot />
       </Drawer>
+      <Suspense fallback={null}>
+        {dialog === 'palette' && <CommandPalette close={close} />}
+        {dialog === 'keys' && <KeyboardMap close={close} />}
+      </Suspense>
       <main className="shell-main" id="main" tabIndex={-1} ref={main}>
         <OfflineBanner />
         <ErrorBoundary key={location}>
@@ -76,12 +96,17 @@ const Brand = () => (
   </Link>
 );
 
-function Navigation({ label }: { label: string }) {
+function Navigation({ label, search }: { label: string; search: () => void }) {
   const [location] = useLocation();
   const isCurrent = (href: string) =>
     href === '/' ? location === '/' || location === '/console' : location.startsWith(href);
   return (
     <nav className="nav" aria-label={label}>
+      <button type="button" className="nav-link nav-search" onClick={search}>
+        <Icon name="search" />
+        Search
+        <kbd aria-hidden="true">Ctrl K</kbd>
+      </button>
       {NAVIGATION.map((group) => (
         <div key={group.label} className="nav-group">
           <div className="nav-label">{group.label}</div>
@@ -91,6 +116,7 @@ function Navigation({ label }: { label: string }) {
                 <Link href={href} className="nav-link" aria-current={isCurrent(href) ? 'page' : undefined}>
                   <Icon name={icon} />
                   {name}
+                  {href === '/console/cases' && <OpenCases />}
                 </Link>
               </li>
             ))}
@@ -101,6 +127,24 @@ function Navigation({ label }: { label: string }) {
         Documentation
       </a>
     </nav>
+  );
+}
+
+const BADGE_MAX = 10;
+const BADGE_POLL_MS = 30_000;
+
+/** How many cases are open. */
+function OpenCases() {
+  const open = useQuery(
+    trpc.automation.listCases.queryOptions({ status: 'open', limit: BADGE_MAX }, { refetchInterval: BADGE_POLL_MS }),
+  );
+  const count = open.data?.length ?? 0;
+  if (count === 0) return null;
+  return (
+    <span className="nav-badge number">
+      {count === BADGE_MAX ? `${BADGE_MAX - 1}+` : count}
+      <span className="hidden"> open</span>
+    </span>
   );
 }
 

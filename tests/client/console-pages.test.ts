@@ -251,6 +251,48 @@ test('everything is reachable by keyboard: the skip link, a menu, a dialog that 
   await until(async () => (await page.evaluate('document.activeElement.textContent')) === 'Delete connection');
 }, 60_000);
 
+test('one search finds connections, pages and actions by keyboard, and ? lists the keys', async () => {
+  const { page } = await everyPage;
+  await look(page, VIEWS[0]);
+  await visit(page, '/console/profile');
+  await page.getByRole('heading', { name: 'Profile', level: 1 }).waitFor();
+  await page.keyboard.press('?');
+  await page.getByText('Go to Connections').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.keyboard.press('Control+k');
+  await page.getByRole('searchbox', { name: 'Search for anything' }).fill('ware arch');
+  await page.locator('.palette-list button[aria-current]', { hasText: 'Nightly archive' }).waitFor();
+  expect(await faultsOf(page)).toEqual([]);
+  if (pictures) await page.screenshot({ path: join(pictures, 'palette-light.png') });
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Nightly archive', level: 1 }).waitFor();
+}, 60_000);
+
+test('connections are filtered by tag, sorted, and tagged together; the filters are in the address', async () => {
+  const { page } = await everyPage;
+  await look(page, VIEWS[0]);
+  await visit(page, '/console/connections');
+  await page.getByRole('link', { name: 'sales' }).first().click();
+  await page.getByText('2 of 5').waitFor();
+  await page.getByRole('combobox', { name: 'Sort' }).click();
+  await page.getByRole('option', { name: 'By name' }).click();
+  expect(new URL(page.url()).search).toBe('?tag=sales&sort=name');
+  await page.getByText('Select all').click();
+  await page.getByText('2 connections selected').waitFor();
+  if (pictures) await page.screenshot({ path: join(pictures, 'bulk-light.png') });
+  await page.getByRole('button', { name: 'Add tags' }).click();
+  await page.getByRole('dialog').getByLabel('Tags').first().fill('quarter');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').getByRole('button', { name: 'Add tags' }).click();
+  await page.getByText('2 connections tagged').waitFor();
+  const { body } = await site.api.call('GET', '/connections?tag=quarter');
+  expect(body.map(({ name }: { name: string }) => name).toSorted()).toEqual([
+    'Legacy CRM to warehouse',
+    'Shop to warehouse',
+  ]);
+}, 60_000);
+
 test('on a phone the navigation is a drawer, which closes on selecting a page', async () => {
   const { page } = await everyPage;
   await look(page, VIEWS[2]);

@@ -1,3 +1,4 @@
+import { Checkbox } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useLayoutEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
@@ -13,7 +14,7 @@ export type Summary = RouterOutputs['connections']['summaries'][number];
 const ROW_PX = 64;
 
 /** Connections, virtualised: only the visible rows are in the DOM. */
-export function ConnectionList({ connections }: { connections: Summary[] }) {
+export function ConnectionList({ connections, selection }: { connections: Summary[]; selection?: Selection }) {
   const list = useRef<HTMLUListElement>(null);
   const [offset, setOffset] = useState(0);
   useLayoutEffect(() => {
@@ -27,8 +28,9 @@ export function ConnectionList({ connections }: { connections: Summary[] }) {
     getItemKey: (index) => connections[index]!.id,
   });
   return (
-    <div className="connections">
+    <div className="connections" data-selectable={selection ? true : undefined}>
       <div className="connections-head" aria-hidden="true">
+        {selection && <span />}
         <span>Connection</span>
         <span>Status</span>
         <span>Recent runs</span>
@@ -46,7 +48,11 @@ export function ConnectionList({ connections }: { connections: Summary[] }) {
             aria-setsize={connections.length}
             aria-posinset={index + 1}
           >
-            <Row connection={connections[index]!} />
+            <Row
+              connection={connections[index]!}
+              isSelected={selection?.ids.has(String(key))}
+              toggle={selection?.toggle}
+            />
           </li>
         ))}
       </ul>
@@ -54,20 +60,46 @@ export function ConnectionList({ connections }: { connections: Summary[] }) {
   );
 }
 
-/** Memoised, so that scrolling only renders rows that become visible. */
+/** Which connections are selected for bulk actions. `toggle` must be stable. */
+interface Selection {
+  ids: ReadonlySet<string>;
+  toggle: (id: string) => void;
+}
+
+interface RowProps {
+  connection: Summary;
+  /** Undefined where nothing can be selected. */
+  isSelected?: boolean | undefined;
+  toggle?: ((id: string) => void) | undefined;
+}
+
 /** Schedules without a time of the next run. */
 const UNTIMED: Partial<Record<Summary['schedule']['type'], string>> = { manual: 'Manual', continuous: 'Continuous' };
 
-const Row = memo(function ConnectionRow({ connection }: { connection: Summary }) {
-  const { id, name, source, destination, recent_runs, last_run, next_run_at } = connection;
+/** Memoised, so that scrolling only renders rows that become visible. */
+const Row = memo(function ConnectionRow({ connection, isSelected, toggle }: RowProps) {
+  const { id, name, source, destination, recent_runs, last_run, next_run_at, tags } = connection;
   return (
-    <article className="connection">
+    <article className="connection" data-selectable={toggle ? true : undefined}>
+      {toggle && (
+        <Checkbox
+          className="connection-select"
+          aria-label={`Select ${name}`}
+          checked={isSelected === true}
+          onChange={() => toggle(id)}
+        />
+      )}
       <div className="connection-name">
         <Link href={`/console/connections/${id}`} title={name}>
           {name}
         </Link>
         <small>
           {source.name} <Icon name="arrow" size={12} /> {destination.name}
+          {tags.map((tag) => (
+            <Link key={tag} href={`/console/connections?tag=${encodeURIComponent(tag)}`} className="tag">
+              {tag}
+            </Link>
+          ))}
         </small>
       </div>
       <div className="connection-state">

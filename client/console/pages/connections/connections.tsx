@@ -1,6 +1,6 @@
-import { Button, Select } from '@mantine/core';
+import { Button, Checkbox, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useDeferredValue } from 'react';
+import { useCallback, useDeferredValue, useState } from 'react';
 import { Link, useSearchParams } from 'wouter';
 import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
@@ -11,6 +11,8 @@ import { QueryView } from '../../components/query-view.tsx';
 import { optionsOf } from '../../components/options.ts';
 import { Page } from '../../components/page.tsx';
 import { SearchField } from '../../components/search-field.tsx';
+import { BulkActions } from './bulk-actions.tsx';
+import { SORTS, sorted } from './sort-connections.ts';
 import { ConnectionList, isInState, matches, type Summary } from './connection-list.tsx';
 
 const STATES = optionsOf({
@@ -59,6 +61,9 @@ function Searchable({ all }: { all: Summary[] }) {
   const [search, setSearch] = useSearchParams();
   const text = search.get('q') ?? '';
   const state = search.get('state') ?? '';
+  const tag = search.get('tag') ?? '';
+  const sort = search.get('sort') ?? '';
+  const { ids, toggle, setIds } = useSelectedIds();
   const deferred = useDeferredValue(text.trim());
   const setParam = (name: string, value: string) =>
     setSearch(
@@ -70,13 +75,20 @@ function Searchable({ all }: { all: Summary[] }) {
       },
       { replace: true },
     );
-  const shown = all.filter(
-    (connection) =>
-      (state === '' || isInState(connection, state)) && (deferred === '' || matches(connection, deferred)),
+  const shown = sorted(
+    all.filter(
+      (connection) =>
+        (state === '' || isInState(connection, state)) &&
+        (tag === '' || connection.tags.includes(tag)) &&
+        (deferred === '' || matches(connection, deferred)),
+    ),
+    sort,
   );
+  const selected = shown.filter(({ id }) => ids.has(id));
+  const tags = [...new Set(all.flatMap((one) => one.tags))].toSorted();
   return (
     <div className="stack">
-      <div className="row">
+      <div className="row connection-filters">
         <SearchField
           label="Search connections"
           placeholder="Name, source, destination or tag"
@@ -85,6 +97,16 @@ function Searchable({ all }: { all: Summary[] }) {
           onChange={(q) => setParam('q', q)}
         />
         <Select aria-label="Status" data={STATES} value={state} onChange={(value) => setParam('state', value ?? '')} />
+        {(tags.length > 0 || tag !== '') && (
+          <Select
+            aria-label="Tag"
+            data={[{ value: '', label: 'All tags' }, ...tags]}
+            value={tag}
+            searchable={tags.length > 10}
+            onChange={(value) => setParam('tag', value ?? '')}
+          />
+        )}
+        <Select aria-label="Sort" data={SORTS} value={sort} onChange={(value) => setParam('sort', value ?? '')} />
         <span className="dimmed" role="status">
           {shown.length === all.length ? pluralize(all.length, 'connection') : `${shown.length} of ${all.length}`}
         </span>
@@ -96,8 +118,31 @@ function Searchable({ all }: { all: Summary[] }) {
           </Button>
         </Empty>
       ) : (
-        <ConnectionList connections={shown} />
+        <>
+          <div className="row">
+            <Checkbox
+              label="Select all"
+              checked={selected.length === shown.length}
+              indeterminate={selected.length > 0 && selected.length < shown.length}
+              onChange={(event) => setIds(new Set(event.currentTarget.checked ? shown.map(({ id }) => id) : []))}
+            />
+            {selected.length > 0 && <BulkActions selected={selected} clear={() => setIds(new Set())} />}
+          </div>
+          <ConnectionList connections={shown} selection={{ ids, toggle }} />
+        </>
       )}
     </div>
   );
+}
+
+function useSelectedIds() {
+  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+  const toggle = useCallback((id: string) => {
+    setIds((before) => {
+      const after = new Set(before);
+      if (!after.delete(id)) after.add(id);
+      return after;
+    });
+  }, []);
+  return { ids, toggle, setIds };
 }

@@ -10,6 +10,7 @@ import { pluralize } from '../../components/format.ts';
 import { Page, Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
 import { ConnectionList, stateOf, type Summary } from '../connections/connection-list.tsx';
+import { sorted } from '../connections/sort-connections.ts';
 import { ActivityCharts } from './activity-charts.tsx';
 import { HealthTiles } from './health-tiles.tsx';
 import { RecentRuns } from './recent-runs.tsx';
@@ -36,7 +37,7 @@ export default function OverviewPage() {
                 <Attention connections={all} />
               </div>
               <Section title="All connections" lead="Connections that need attention come first">
-                <ConnectionList connections={all.toSorted((a, b) => urgency(a) - urgency(b))} />
+                <ConnectionList connections={sorted(all, 'state')} />
               </Section>
             </>
           )
@@ -59,9 +60,6 @@ const Welcome = () => (
   </Empty>
 );
 
-const ORDER = ['failing', 'warning', 'running', 'pending', 'healthy'];
-const urgency = ({ health, status }: Summary) => (status === 'paused' ? ORDER.length : ORDER.indexOf(health));
-
 const MAX_SHOWN = 6;
 
 /** Until problems are sent to a place, they are only seen here. */
@@ -80,9 +78,10 @@ function NotificationsHint() {
 }
 
 function Attention({ connections }: { connections: Summary[] }) {
-  const unhealthy = connections
-    .filter(({ status, health }) => status !== 'paused' && (health === 'failing' || health === 'warning'))
-    .toSorted((a, b) => urgency(a) - urgency(b));
+  const unhealthy = sorted(
+    connections.filter(({ status, health }) => status !== 'paused' && (health === 'failing' || health === 'warning')),
+    'state',
+  );
   return (
     <Section title="Needs attention">
       <NotificationsHint />

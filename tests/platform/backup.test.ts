@@ -12,6 +12,7 @@ import { migrateTo, readMigrations } from '../../db/migrate.ts';
 import journal from '../../db/migrations/meta/_journal.json' with { type: 'json' };
 import { pinSecretKey } from '../../db/pinned-key.ts';
 import { restoreBackup } from '../../db/restore.ts';
+import { sealAudit, verifyAudit } from '../../server/api/audit/chain.ts';
 import { closeDeps, createDeps } from '../../server/deps.ts';
 import { openObjectStore } from '../../server/platform/object-store.ts';
 import { openSecrets } from '../../server/platform/secrets.ts';
@@ -170,6 +171,11 @@ describe('a drill', () => {
     expect(await idsOf(target)).toEqual(await idsOf(source));
     const [stream] = await restored.db.select().from(connectionStreams);
     expect(stream!.state).not.toBeNull();
+    // Entries from before and after the restore.
+    await sealAudit(restored);
+    const { entries, problems } = await verifyAudit(restored, null);
+    expect(problems).toEqual([]);
+    expect(entries).toBeGreaterThan(10);
     await worker.stop();
   });
 });

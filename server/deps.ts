@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { type DatabaseClock, startClock } from '../db/clock.ts';
 import { type Database, openDatabase } from '../db/index.ts';
-import { pinSecretKey } from '../db/pinned-key.ts';
+import { openRoot } from '../db/pinned-key.ts';
 import type { Db } from '../db/types.ts';
 import type { Config } from './platform/config.ts';
 import { openLog } from './platform/log.ts';
@@ -51,8 +51,7 @@ export async function createDeps(
       ? { max: 2 * config.WORKER_CONCURRENCY + 4 }
       : { max: 10, statement_timeout_ms: API_STATEMENT_MS },
   );
-  const secrets = openSecrets(config.SECRET_KEY);
-  await pinSecretKey(database.db, secrets.key_id);
+  const secrets = openSecrets(await openRoot(database.db, config.SECRET_KEY));
   const clock = await startClock(database, { unresponsive_after_ms: UNRESPONSIVE_AFTER_MS[role], log });
   const queue = await openQueue({ url, log, supervise: role === 'worker' });
   const metrics = createMetrics();

@@ -1,13 +1,24 @@
 import { sql } from 'drizzle-orm';
-import { instant } from './columns.ts';
+import { createdAt, instant } from './columns.ts';
 import { bigint, boolean, check, pgTable, text } from 'drizzle-orm/pg-core';
+
+/**
+ * The root key of the installation, encrypted with each SECRET_KEY that opens it. Secrets, masks and hashes derive from the
+ * root, so they stay valid when SECRET_KEY changes. Without rows SECRET_KEY itself is the root.
+ */
+export const keyRing = pgTable('key_ring', {
+  /** Id of the SECRET_KEY. */
+  key_id: text('key_id').primaryKey(),
+  wrapped_root: text('wrapped_root').notNull(),
+  created_at: createdAt(),
+});
 
 /** Facts of the whole installation, in one row. */
 export const installation = pgTable(
   'installation',
   {
     id: boolean('id').primaryKey().default(true),
-    /** Id of the SECRET_KEY that encrypts the secrets in this database. Null: the next start stores the id of its key. */
+    /** Id of the newest SECRET_KEY of this database. Null: the next start stores the id of its key. */
     key_id: text('key_id'),
     /** Since when no schedule starts runs: the database was restored, and an operator has not released it. */
     held_at: instant('held_at'),

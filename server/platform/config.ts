@@ -197,6 +197,17 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   });
 }
 
+/** The file that holds SECRET_KEY; null: the variable does. */
+export const secretKeyFile = ({ DATA_DIR }: Config, env: Record<string, string | undefined> = process.env) =>
+  env.SECRET_KEY ? null : join(DATA_DIR, 'secret.key');
+
+/** @throws ConfigError if the text cannot be a SECRET_KEY */
+export function checkSecretKey(key: string, where: string): string {
+  const checked = secretKey.safeParse(key);
+  if (!checked.success) throw new ConfigError(`The key in ${where} ${checked.error.issues[0]?.message}`);
+  return key;
+}
+
 /** Whether PORT is set. If not, a second checkout on the machine may use another port. */
 export const isPortSet = (env: Record<string, string | undefined> = process.env) => Boolean(env.PORT);
 

@@ -1,8 +1,9 @@
-import { expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eq, sql } from 'drizzle-orm';
-import { accountConnectors, installation } from '../../db/schema/index.ts';
-import { pinSecretKey } from '../../db/pinned-key.ts';
+import { accountConnectors, installation, keyRing } from '../../db/schema/index.ts';
+import { openRoot, pinSecretKey } from '../../db/pinned-key.ts';
 import { secretsContext } from '../../server/connector-runtime/connector-secrets.ts';
 import { openSecrets } from '../../server/platform/secrets.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
@@ -56,4 +57,61 @@ test('a run whose secrets do not open fails with the reason, after one attempt',
   });
   expect((await getStreamRuns(service, run.id)).every(({ status }) => status === 'failed')).toBeTrue();
   await worker.stop();
+});
+
+describe('rotate-key', () => {
+  const { SECRET_KEY: FIRST, DATA_DIR } = service.deps.config;
+  const run = async (words: string[], SECRET_KEY: string) => {
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../server/main.ts'), ...words], {
+      env: { PATH: process.env.PATH, DATABASE_URL: service.url, DATA_DIR, SECRET_KEY },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    return { code, out, err };
+  };
+  const file = join(DATA_DIR, 'new.key');
+
+  test('lets a new key open what the former one sealed, and keeps hashes and masks', async () => {
+    await db.execute(sql`update installation set key_id = ${secrets.key_id}`);
+    const sealed = secrets.seal('a password', 'a place');
+    const said = await run(['rotate-key', file], FIRST);
+    expect(said).toMatchObject({ code: 0, err: '' });
+    const after = readFileSync(file, 'utf8').trim();
+    expect(after.length).toBeGreaterThanOrEqual(32);
+    // A process that runs keeps working: it and a new one open what the other seals.
+    const renewed = openSecrets(await openRoot(db, after));
+    expect(renewed.open(sealed, 'a place')).toBe('a password');
+    expect(secrets.open(renewed.seal('another', 'a place'), 'a place')).toBe('another');
+    expect(renewed.hmac('api_key', 'x')).toBe(secrets.hmac('api_key', 'x'));
+    expect(renewed.maskKeys('account').encrypted('x')).toBe(secrets.maskKeys('account').encrypted('x'));
+    // The supervisor may start a worker with the settings that it has.
+    expect(await openRoot(db, FIRST)).toBe(FIRST);
+    expect(await run(['rotate-key', file], FIRST)).toMatchObject({ code: 0 });
+    expect(await db.select().from(keyRing)).toHaveLength(2);
+    expect(JSON.stringify(await db.select().from(keyRing))).not.toContain(FIRST);
+  });
+
+  test('--retire ends the former key, once the new one is in use', async () => {
+    const after = readFileSync(file, 'utf8').trim();
+    const early = await run(['rotate-key', '--retire'], FIRST);
+    expect(early).toMatchObject({ code: 1, err: expect.stringContaining('is not the newest key') });
+    expect(await run(['rotate-key', '--retire'], after)).toMatchObject({ code: 0, out: '1 former key was retired\n' });
+    await expect(openRoot(db, FIRST)).rejects.toThrow('SECRET_KEY is not the key of this database');
+    expect(await openRoot(db, after)).toBe(FIRST);
+  });
+
+  test('refuses a key that is not one of the database, and one that is too short', async () => {
+    expect(await run(['rotate-key', join(DATA_DIR, 'third.key')], OTHER_KEY)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('SECRET_KEY is not the key of this database'),
+    });
+    const short = join(DATA_DIR, 'short.key');
+    writeFileSync(short, 'short');
+    const after = readFileSync(file, 'utf8').trim();
+    expect(await run(['rotate-key', short], after)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('must have at least 32 characters'),
+    });
+    expect(await openRoot(db, after)).toBe(FIRST);
+  });
 });

@@ -1,13 +1,12 @@
 import { BackupError, type BackupManifest, writeBackup } from '../../../db/backup.ts';
 import { migrateDatabase } from '../../../db/migrate.ts';
-import { openDatabase } from '../../../db/index.ts';
 import { restoreBackup } from '../../../db/restore.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Config } from '../../platform/config.ts';
 import { openObjectStore } from '../../platform/object-store.ts';
 import { openSecrets } from '../../platform/secrets.ts';
 import { holdRestored, releaseSchedules } from '../../runs/hold-restored.ts';
-import { withDatabase } from './database-of.ts';
+import { inControlDatabase, withDatabase } from './database-of.ts';
 
 type Say = (line: string) => void;
 
@@ -31,16 +30,15 @@ export async function restoreCommand(config: Config, [from]: string[], say: Say)
   const afterwards = async (db: Db) => {
     failed = await holdRestored(db);
   };
-  await withDatabase(config, async (url) => {
-    if (from === '--after-pitr') {
-      await migrateDatabase(url);
-      return inDatabase(url, (db) => db.transaction(afterwards));
-    }
+  if (from === '--after-pitr') {
+    await withDatabase(config, migrateDatabase);
+    await inControlDatabase(config, (db) => db.transaction(afterwards));
+  } else {
     const objects = openObjectStore(config.OBJECT_STORE_URL);
     const { key_id } = openSecrets(config.SECRET_KEY);
-    const manifest = await restoreBackup(from, { url, objects, key_id, afterwards });
+    const manifest = await withDatabase(config, (url) => restoreBackup(from, { url, objects, key_id, afterwards }));
     say(`Restored ${from}: ${summaryOf(manifest)}`);
-  });
+  }
   if (failed > 0) say(`  ${failed} ${failed === 1 ? 'run' : 'runs'} had not ended and failed with the code "restored"`);
   say('  Schedules are held. Make sure that no process uses the former database, start the service, then run: resume');
   return 0;
@@ -48,18 +46,9 @@ export async function restoreCommand(config: Config, [from]: string[], say: Say)
 
 /** `resume` */
 export async function resumeCommand(config: Config, _: string[], say: Say): Promise<number> {
-  const released = await withDatabase(config, (url) => inDatabase(url, releaseSchedules));
+  const released = await inControlDatabase(config, releaseSchedules);
   say(released ? 'Schedules start runs again' : 'Schedules were not held');
   return 0;
-}
-
-async function inDatabase<Result>(url: string, work: (db: Db) => Promise<Result>): Promise<Result> {
-  const database = openDatabase(url, { max: 1 });
-  try {
-    return await work(database.db);
-  } finally {
-    await database.close();
-  }
 }
 
 function summaryOf({ tables, objects, missing_objects }: BackupManifest): string {

@@ -1,3 +1,6 @@
+import { openDatabase } from '../../../db/index.ts';
+import { openRoot } from '../../../db/pinned-key.ts';
+import type { Db } from '../../../db/types.ts';
 import type { Config } from '../../platform/config.ts';
 
 /** The control database of the settings, for a command. Without DATABASE_URL the embedded one is used or started. */
@@ -11,3 +14,18 @@ export async function withDatabase<Result>(config: Config, work: (url: string) =
     await server.stop();
   }
 }
+
+/** The same with an open connection. */
+export const inControlDatabase = <Result>(config: Config, work: (db: Db) => Promise<Result>): Promise<Result> =>
+  withDatabase(config, async (url) => {
+    const database = openDatabase(url, { max: 1 });
+    try {
+      return await work(database.db);
+    } finally {
+      await database.close();
+    }
+  });
+
+/** The root key that SECRET_KEY opens. */
+export const readRoot = (config: Config): Promise<string> =>
+  inControlDatabase(config, (db) => openRoot(db, config.SECRET_KEY));

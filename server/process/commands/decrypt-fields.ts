@@ -1,11 +1,14 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { readConfig } from '../../platform/config.ts';
+import { type Config, readConfig } from '../../platform/config.ts';
 import { ENCRYPTED, fieldCipher } from '../../platform/field-encryption.ts';
+import { readRoot } from './database-of.ts';
 
 /**
  * `bun server/decrypt-fields.ts <account id> < encrypted > plain`: decrypts every value of the mask `encrypt` in a text of
- * any form, with the SECRET_KEY of the service. Values of another account or key are left unchanged; the exit code is then
- * 1.
+ * any form, with the root key of the service, which its database holds. Without a database SECRET_KEY counts as the root. Values of
+ * another account or key are left unchanged; the exit code is then 1.
  */
 if (import.meta.main) {
   const [account_id] = process.argv.slice(2);
@@ -13,7 +16,7 @@ if (import.meta.main) {
     console.error('usage: bun server/decrypt-fields.ts <account id> < encrypted > plain');
     process.exit(2);
   }
-  const { decrypt } = fieldCipher(readConfig().SECRET_KEY, account_id);
+  const { decrypt } = fieldCipher(await rootOf(readConfig()), account_id);
   let foreign = 0;
   for await (const line of createInterface({ input: process.stdin })) {
     const plain = line.replaceAll(ENCRYPTED, (value) => {
@@ -32,4 +35,11 @@ if (import.meta.main) {
     );
     process.exitCode = 1;
   }
+}
+
+async function rootOf(config: Config): Promise<string> {
+  const hasDatabase =
+    config.DATABASE_URL !== null ||
+    ['postgres', 'postgres.cluster'].some((name) => existsSync(join(config.DATA_DIR, name)));
+  return hasDatabase ? readRoot(config) : config.SECRET_KEY;
 }

@@ -77,7 +77,13 @@ const LOOKS: Record<string, (db: Db, config: Config) => Promise<Findings>> = {
   'secret key': async (db, config) => {
     const { key_id } = openSecrets(config.SECRET_KEY);
     const [row] = await db.execute<{ key_id: string | null }>(sql`select key_id from installation`);
-    if (!row || row.key_id === null || row.key_id === key_id) return [];
+    const rings = await db.execute<{ key_id: string }>(sql`select key_id from key_ring`);
+    if (!row || row.key_id === null || row.key_id === key_id) {
+      const former = rings.filter((one) => one.key_id !== key_id).length;
+      return former > 0 ? ['a former SECRET_KEY still opens the database. Retire it by: rotate-key --retire'] : [];
+    }
+    if (rings.some((one) => one.key_id === key_id))
+      return ['SECRET_KEY is a former key of the database. Set it to the new key'];
     return [
       `SECRET_KEY has the id ${key_id}, the database was encrypted with ${row.key_id}. Set SECRET_KEY to that key`,
     ];

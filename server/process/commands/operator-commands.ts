@@ -9,5 +9,6 @@ export const OPERATOR_COMMANDS: Record<string, () => Promise<OperatorCommand>> =
   restore: async () => (await import('./backup.ts')).restoreCommand,
   resume: async () => (await import('./backup.ts')).resumeCommand,
   migrate: async () => (await import('./migrate.ts')).migrateCommand,
+  'rotate-key': async () => (await import('./rotate-key.ts')).rotateKeyCommand,
   doctor: async () => (await import('./doctor.ts')).doctorCommand,
 };

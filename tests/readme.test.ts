@@ -7,7 +7,9 @@ import type { z } from 'zod';
 import { app as program } from '../client/cli/app.ts';
 import { readPipelines } from '../client/cli/apply/document.ts';
 import { createCli } from '../client/cli/context.ts';
+import { takeContext } from '../client/cli/global-options.ts';
 import { createApp } from '../server/http/app.ts';
+import { UpdateConnectionRequest } from '../server/resources/connections/schema.ts';
 import { readConfig } from '../server/platform/config.ts';
 import { allConnectors } from '../server/connectors/registry.ts';
 import { createPlainDatabase, TEST_API_KEY, type TestDatabase, testDeps } from './support/database.ts';
@@ -130,7 +132,7 @@ describe('README, guides and documents', () => {
   test('use commands and flags that the command line has', async () => {
     const unknown: string[] = [];
     for (const { path, text } of documents) {
-      for (const words of commandsIn(text)) {
+      for (const { words } of commandsIn(text).map(takeContext)) {
         const route = await routeOf(words);
         const known = await completions([...route, '--']);
         const wrong = words.filter((word) => word.startsWith('--') && !known.includes(word.split('=')[0]!));
@@ -154,11 +156,13 @@ describe('README, guides and documents', () => {
     const parameters = new Set(
       allConnectors().flatMap((one) => Object.keys((one.config as unknown as z.ZodObject).shape)),
     );
+    const settings = new Set(Object.keys(UpdateConnectionRequest.shape));
     const wrong = documents.flatMap(({ path, text }) =>
-      commandsIn(text)
-        .flatMap((words) => words.filter((_, at) => words[at - 1] === '--set'))
-        .filter((pair) => !parameters.has(pair.split('=')[0]!))
-        .map((pair) => `${path}: ${pair}`),
+      commandsIn(text).flatMap((words) => {
+        const known = words[0] === 'connections' ? settings : parameters;
+        const pairs = words.filter((_, at) => words[at - 1] === '--set');
+        return pairs.filter((pair) => !known.has(pair.split('=')[0]!)).map((pair) => `${path}: ${pair}`);
+      }),
     );
     expect(wrong).toEqual([]);
   });

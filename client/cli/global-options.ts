@@ -1,6 +1,6 @@
 import { UsageError } from './exit.ts';
 
-const OPTION = '--context';
+export const OPTION = '--context';
 
 /** Takes `--context NAME`, which every command understands, out of the words of the command. */
 export function takeContext(words: readonly string[]): { words: string[]; context: string | null } {
@@ -19,6 +19,9 @@ export function takeContext(words: readonly string[]): { words: string[]; contex
   }
   return { words: rest, context };
 }
+
+/** Whether an incomplete word of a command can become the option. */
+export const proposesContext = (word = ''): boolean => word.startsWith('--') && OPTION.startsWith(word);
 
 /** A word as the shell would pass it to a command: completion sees it as typed. */
 export const unquoted = (word: string): string =>

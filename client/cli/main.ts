@@ -3,7 +3,7 @@ import { app } from './app.ts';
 import { COMPLETE } from './completion.ts';
 import { createCli } from './context.ts';
 import { describeFailure, EXIT, exitCodeOf } from './exit.ts';
-import { takeContext, unquoted } from './global-options.ts';
+import { OPTION, proposesContext, takeContext, unquoted } from './global-options.ts';
 import { selectContext } from './settings.ts';
 
 /** A closed pipe, as `head` leaves it, is not an error. */
@@ -25,6 +25,7 @@ async function start(given: string[]): Promise<void> {
   if (context !== null) selectContext(context);
   if (isCompletion) {
     for (const { completion } of await proposeCompletions(app, words, cli)) cli.print(completion);
+    if (proposesContext(words.at(-1))) cli.print(OPTION);
     return;
   }
   await run(app, words, cli);

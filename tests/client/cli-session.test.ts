@@ -228,6 +228,7 @@ describe('completion', () => {
     expect(await words('runs', '')).toEqual(expect.arrayContaining(['list', 'show', 'stop', 'rerun']));
     expect(await words('logs', '--si')).toEqual(['--side']);
     expect(await words('logs', '--side', '')).toEqual(['source', 'destination']);
+    expect(await words('status', '--con')).toEqual(['--context']);
   });
 
   test('proposes names of the account and states', async () => {

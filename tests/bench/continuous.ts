@@ -1,0 +1,135 @@
+/**
+ * Transfers between tables that a continuous connection follows, and a reader that adds up what the destination shows.
+ *
+ *   bun tests/bench/continuous.ts [looks=20000] [kills=20] [transfers per second=200] [tables=20]
+ *
+ * Prints the number of looks and of wrong totals while workers are killed, and before that the time from the commit of a
+ * transfer to the first look that shows it.
+ */
+import { eq } from 'drizzle-orm';
+import postgres from 'postgres';
+import { connections } from '../../db/schema/index.ts';
+import { createPlainDatabase, openTestDeps } from '../support/database.ts';
+import { makePipeline } from '../support/pipeline.ts';
+import { postgresParameters } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+import { workerCommand } from '../../server/worker/worker-command.ts';
+
+const [looks = '20000', kills = '20', rate = '200', tables = '20'] = process.argv.slice(2);
+const COUNT = Number(tables);
+const START = 1000;
+const KILL_EVERY = Math.ceil(Number(looks) / (Number(kills) + 1));
+
+const service = await openTestDeps();
+const [bank, warehouse] = [await createPlainDatabase(), await createPlainDatabase()];
+const source = postgres(bank.url, { max: 8, onnotice: () => {} });
+const target = postgres(warehouse.url, { max: 2, onnotice: () => {} });
+const names = Array.from({ length: COUNT }, (_, at) => `account_${at}`);
+await source`create table clock (id int primary key, n int not null, at timestamptz not null)`;
+await source`insert into clock values (1, 0, now())`;
+for (const name of names) {
+  await source.unsafe(`create table ${name} (id int primary key, balance int not null)`);
+  await source.unsafe(`insert into ${name} values (1, ${START})`);
+}
+
+const untimed = { interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null };
+const { connection } = await makePipeline(service, {
+  source: { name: 'postgres', parameters: { ...postgresParameters(bank.url), replication: 'logical' } },
+  destination: { name: 'postgres', parameters: postgresParameters(warehouse.url) },
+  stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', primary_key: [['id']] },
+  connection: {
+    schedule: { type: 'continuous', ...untimed },
+    next_run_at: new Date().toISOString(),
+    destination_schema: 'followed',
+  },
+});
+
+function startWorker(): Bun.Subprocess {
+  const { DATA_DIR, SECRET_KEY, OBJECT_STORE_URL } = service.deps.config;
+  const settings = { DATABASE_URL: service.url, DATA_DIR, SECRET_KEY, OBJECT_STORE_URL, LOG_LEVEL: 'error', DEMO: '0' };
+  const env = { ...process.env, ...settings };
+  return Bun.spawn(workerCommand(), { env, stdin: 'pipe', stdout: 'ignore', stderr: 'inherit' });
+}
+let worker = startWorker();
+await until(async () => (await target`select to_regclass('followed.clock') as there`)[0]!.there !== null, {
+  timeout_ms: 60_000,
+});
+
+const end = new AbortController();
+let transfers = 0;
+async function transfer(): Promise<void> {
+  const [from, to] = names.toSorted(() => Math.random() - 0.5);
+  // In one order, so that transfers do not end in deadlocks.
+  const steps: [string, number][] = [
+    [from!, -1],
+    [to!, 1],
+  ];
+  await source.begin(async (tx) => {
+    for (const [name, by] of steps.toSorted(([a], [b]) => a.localeCompare(b)))
+      await tx.unsafe(`update ${name} set balance = balance + ${by}`);
+    await tx`update clock set n = n + 1, at = clock_timestamp()`;
+  });
+  transfers += 1;
+}
+const moving = Array.from({ length: 4 }, async () => {
+  while (!end.signal.aborted) {
+    const next = Bun.sleep(4000 / Number(rate));
+    await transfer();
+    await next;
+  }
+});
+
+const total = names.map((name) => `(select balance from followed.${name})`).join(' + ');
+const text = `select ${total} as total, n, extract(epoch from clock_timestamp() - at) * 1000 as ms from followed.clock`;
+const wrong = new Map<string, number>();
+let shown = -1;
+async function look(): Promise<number | null> {
+  const [row] = await target.unsafe(text);
+  if (Number(row!.total) !== COUNT * START) wrong.set(String(row!.total), (wrong.get(String(row!.total)) ?? 0) + 1);
+  if (row!.n === shown) return null;
+  shown = row!.n;
+  return Number(row!.ms);
+}
+
+const times: number[] = [];
+const began = performance.now();
+const before = transfers;
+while (performance.now() - began < 15_000) {
+  const ms = await look();
+  if (ms !== null) times.push(ms);
+}
+const seconds = (performance.now() - began) / 1000;
+const at = (share: number) => times.toSorted((a, b) => a - b)[Math.floor((times.length - 1) * share)]?.toFixed(0);
+console.log(`${((transfers - before) / seconds).toFixed(0)} transfers/s over ${COUNT} tables`);
+console.log(`commit to visible: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, most ${at(1)} ms (${times.length} moments)`);
+
+let killed = 0;
+for (let count = 1; count <= Number(looks); count += 1) {
+  await look();
+  if (count % KILL_EVERY !== 0 || killed >= Number(kills)) continue;
+  worker.kill('SIGKILL');
+  await worker.exited;
+  worker = startWorker();
+  killed += 1;
+  const reached = shown;
+  await until(async () => (await look(), shown > reached), { timeout_ms: 120_000 });
+}
+const sum = [...wrong.values()].reduce((all, one) => all + one, 0);
+console.log(`${looks} looks, ${killed} SIGKILLs: ${sum} wrong totals`);
+
+end.abort();
+await Promise.all(moving);
+await service.deps.db
+  .update(connections)
+  .set({ status: 'paused', next_run_at: null })
+  .where(eq(connections.id, connection.id));
+worker.kill('SIGTERM');
+await worker.exited;
+for (const {
+  slot_name,
+} of await source`select slot_name from pg_replication_slots where database = current_database()`)
+  await source`select pg_drop_replication_slot(${slot_name})`;
+await Promise.all([source.end(), target.end()]);
+await Promise.all([bank.drop(), warehouse.drop()]);
+await service.close();
+process.exit(sum === 0 ? 0 : 1);

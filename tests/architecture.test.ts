@@ -185,8 +185,8 @@ describe('only one place', () => {
     expect(outside(/^db\/schema\//, /\$inferSelect/)).toEqual([]);
   });
 
-  test('reads the environment: one for the service, one for the command line', () => {
-    const home = /^(client\/cli\/settings|server\/platform\/config)\.ts$/;
+  test('reads the environment: one for the service, one for the command line, one for the single file', () => {
+    const home = /^(client\/cli\/settings|server\/platform\/config|server\/deploy\/launcher)\.ts$/;
     expect(outside(home, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([]);
   });
 

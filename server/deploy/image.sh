@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # Builds the image from the repository, its npm packages and the C library of this machine.
 #   image.sh --rootfs FOLDER    only the files, for a trial by chroot
+#   image.sh --app FOLDER       only the service and its packages
 #   image.sh [NAME]             an OCI image by buildah; default localhost/data-pipelines:latest
 set -euo pipefail
 main() {
   local here root
   here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
   root=$(cd "$here/../.." && pwd)
+  if [ "${1:-}" = --app ]; then
+    application "$root" "${2:?a folder}"
+    return
+  fi
   if [ "${1:-}" = --rootfs ]; then
     assemble "$root" "${2:?a folder}"
     return
@@ -27,7 +32,7 @@ main() {
 
 assemble() {
   local root=$1 to=$2 bun
-  mkdir -p "$to"/{app,usr/bin,usr/lib,etc/ssl/certs,data,tmp,proc,dev}
+  mkdir -p "$to"/{usr/bin,usr/lib,etc/ssl/certs,data,tmp,proc,dev}
   # Merged as in Debian: programs name /bin/sh and /lib64.
   ln -sfn usr/bin "$to/bin"
   ln -sfn usr/lib "$to/lib"
@@ -38,10 +43,7 @@ assemble() {
   printf 'nogroup:x:65534:\n' >"$to/etc/group"
   printf 'hosts: files dns\n' >"$to/etc/nsswitch.conf"
   cp /etc/ssl/certs/ca-certificates.crt "$to/etc/ssl/certs/"
-  source_files "$root" "$to/app"
-  (cd "$to/app" && bun install --frozen-lockfile --production --silent)
-  # Only compilers and debuggers read these.
-  find "$to/app/node_modules" -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
+  application "$root" "$to/app"
   bun=$(readlink -f "$(command -v bun)")
   cp "$bun" "$to/usr/bin/bun"
   cp "$(readlink -f /bin/sh)" "$to/usr/bin/sh"
@@ -49,11 +51,15 @@ assemble() {
 }
 
 # What the service reads at run time. The console is bundled from client/ at the first request.
-source_files() {
+application() {
   local root=$1 to=$2 one
+  mkdir -p "$to"
   for one in package.json bun.lock bunfig.toml tsconfig.json LICENSE README.md client db server; do
     cp -r "$root/$one" "$to/"
   done
+  (cd "$to" && bun install --frozen-lockfile --production --silent)
+  # Only compilers and debuggers read these.
+  find "$to/node_modules" -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
 }
 
 # Libraries of this machine that the programs and the packages with machine code are linked to.

@@ -1,6 +1,5 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import packageFile from '../../package.json' with { type: 'json' };
 
 const ROOT = join(import.meta.dir, '../..');
 
@@ -26,6 +25,8 @@ interface PackageFile {
 const readPackage = (folder: string): PackageFile =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as PackageFile;
 
+const service = readPackage(ROOT);
+
 /** The packages of the service and what they need, by name. Packages for other platforms are not installed. */
 export function thirdParties(): ThirdParty[] {
   const found = new Map<string, ThirdParty>();
@@ -39,7 +40,7 @@ export function thirdParties(): ThirdParty[] {
     for (const needed of Object.keys({ ...own.peerDependencies, ...own.dependencies, ...own.optionalDependencies }))
       visit(needed, folder);
   };
-  const { dependencies, optionalDependencies } = packageFile;
+  const { dependencies, optionalDependencies } = service;
   for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) visit(name, ROOT);
   return [...found.values()].toSorted((a, b) => (a.name + a.version < b.name + b.version ? -1 : 1));
 }
@@ -83,9 +84,9 @@ export const billOfMaterials = (parties: ThirdParty[]) => ({
     component: {
       type: 'application',
       'bom-ref': 'data-pipelines',
-      name: packageFile.name,
-      version: packageFile.version,
-      licenses: [{ license: { id: packageFile.license } }],
+      name: service.name,
+      version: service.version,
+      licenses: [{ license: { id: service.license } }],
     },
   },
   components: parties.map(({ name, version, license }) => ({

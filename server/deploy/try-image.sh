@@ -17,8 +17,9 @@ main() {
   done
   echo "ready after $((($(date +%s%N) - started) / 1000000)) ms"
   curl -fsS -m 60 -o /dev/null "http://127.0.0.1:$port/"
-  kill -TERM "$pid"
-  wait "$pid" || true
+  # unshare ignores SIGTERM: the signal is for its child, the service.
+  kill -TERM $(cat "/proc/$pid/task/$pid/children")
+  wait "$pid"
 }
 
 # In a mount namespace of its own, so that nothing stays mounted.

@@ -217,8 +217,8 @@ export function environmentOf(config: Config, url: string): Record<string, strin
   return { ...process.env, ...Object.fromEntries(settings), DATABASE_URL: url };
 }
 
-/** Settings of trust and folders that a process for work of users inherits. It gets no other: they hold secrets. */
-const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
+/** Settings of the runtime, trust and folders that a process for work of users inherits. It gets no other: they hold secrets. */
+const INHERITED = ['BUN_BE_BUN', 'PATH', 'HOME', 'TMPDIR', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
 
 /** The environment for a process that does work of users. */
 export const limitedEnvironment = (): Record<string, string | undefined> => ({

@@ -249,6 +249,36 @@ describe('errors name file, line and column', () => {
   });
 });
 
+describe('roles and users', () => {
+  const PEOPLE = `roles:
+  Operator: { permissions: [connections.run] }
+users:
+  ada@example.com: { full_name: Ada, roles: [Viewer, Operator] }
+`;
+
+  test('are created and changed, and never deleted', async () => {
+    const created = await apply(PEOPLE, '--yes');
+    expect(created).toMatchObject({ code: 0, out: expect.stringContaining('2 to create') });
+    expect((await apply(PEOPLE, '--dry-run')).code).toBe(0);
+    const more = PEOPLE.replace('connections.run', 'connections.run, cases.update').replace(
+      '[Viewer, Operator]',
+      '[Operator]',
+    );
+    expect(await apply(more, '--yes')).toMatchObject({ code: 0, out: expect.stringContaining('2 to update') });
+    const user = (await call('GET', '/users')).body.find((one: { email: string }) => one.email === 'ada@example.com');
+    expect(user.roles).toMatchObject([{ name: 'Operator' }]);
+    const exported = Bun.YAML.parse((await cli.run(['export', '--users'])).out) as Record<
+      string,
+      Record<string, object>
+    >;
+    expect(exported.users!['ada@example.com']).toEqual({ full_name: 'Ada', roles: ['Operator'] });
+    expect(exported.roles).toEqual({ Operator: { permissions: ['connections.run', 'cases.update'] } });
+    expect((await apply(PIPELINES, '--prune', '--dry-run')).code).toBe(0);
+    const unknown = await apply(PEOPLE.replace('[Viewer, Operator]', '[Vieuwer]'), '--dry-run');
+    expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('pipelines.yaml:4:') });
+  });
+});
+
 describe('a saved plan', () => {
   test('is applied as it was reviewed, or not at all', async () => {
     const changed = PIPELINES.replace('retry_count > 3', 'retry_count > 8');

@@ -165,6 +165,32 @@ test('the compose file gives settings that exist to services that exist', () => 
   }
 });
 
+test.if(isThorough)(
+  'the single file unpacks itself, starts the service and is the command line',
+  async () => {
+    const folder = temporaryFolder();
+    const file = join(folder, 'data-pipelines');
+    expect(await output('./single-file.sh', file)).toMatchObject({ code: 0 });
+    const env = { PATH: process.env.PATH, HOME: folder, DATA_DIR: join(folder, 'data'), PORT: '0', DEMO: '0' };
+    const child = Bun.spawn([file, 'all'], { cwd: folder, env, stdout: 'pipe', stderr: 'ignore' });
+    let text = '';
+    for await (const part of child.stdout) {
+      text += new TextDecoder().decode(part);
+      if (text.includes('API key')) break;
+    }
+    const [url, key] = [/http:\S+/.exec(text)?.[0], /dpm_\S+/.exec(text)?.[0]];
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    const client = Bun.spawn([file, 'cli', 'sources', 'create', 'demo', '--name', 'Shop', '-o', 'name'], {
+      env: { ...env, DATA_PIPELINES_URL: url, DATA_PIPELINES_KEY: key },
+      stdout: 'pipe',
+    });
+    expect(await new Response(client.stdout).text()).toBe('Shop\n');
+    child.kill('SIGTERM');
+    expect(await child.exited).toBe(0);
+  },
+  300_000,
+);
+
 test.if(isThorough && process.getuid?.() === 0)(
   'the files of the image start as a user without rights on a read-only root',
   async () => {
@@ -173,5 +199,5 @@ test.if(isThorough && process.getuid?.() === 0)(
     const tried = await output('./try-image.sh', join(folder, 'rootfs'));
     expect(tried).toMatchObject({ code: 0, text: expect.stringMatching(/ready after \d+ ms/) });
   },
-  180_000,
+  300_000,
 );

@@ -40,7 +40,8 @@ async function planAndApply(cli: Cli, flags: Applying): Promise<void> {
   const { files, options, saved } = await readInput(cli, flags);
   const wanted = readAllPipelines(files);
   const api = await cli.api();
-  const current = await readCurrent(api);
+  const withPeople = wanted.some(({ kind }) => kind === 'roles' || kind === 'users');
+  const current = await readCurrent(api, { withPeople });
   const { steps, unchanged } = await planSteps(api, { wanted, current, options });
   if (saved) requireSameSteps(saved, steps);
   const results = steps.map((step): StepResult => ({ step, status: 'planned', error: null }));

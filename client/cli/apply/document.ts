@@ -3,7 +3,8 @@ import { UsageError } from '../exit.ts';
 import type { TextFile } from '../read-document.ts';
 import { variable } from '../settings.ts';
 
-export const KINDS = ['sources', 'destinations', 'connections', 'triggers'] as const;
+/** In order of dependency. */
+export const KINDS = ['roles', 'users', 'sources', 'destinations', 'connections', 'triggers'] as const;
 export type Kind = (typeof KINDS)[number];
 export type Path = (string | number)[];
 export type Body = Record<string, unknown>;
@@ -21,6 +22,8 @@ const ACCOUNT_CONNECTOR = ['connector', 'parameters', 'auth_method', 'ssh_tunnel
 
 /** The keys of each kind; the service validates their values. */
 export const KEYS: Record<Kind, { required: string[]; optional: string[] }> = {
+  roles: { required: ['permissions'], optional: ['description'] },
+  users: { required: ['roles'], optional: ['full_name'] },
   sources: { required: ['connector'], optional: ACCOUNT_CONNECTOR.slice(1) },
   destinations: { required: ['connector'], optional: ACCOUNT_CONNECTOR.slice(1) },
   connections: {
@@ -120,7 +123,7 @@ function fillIn(document: Document.Parsed, { place, problems }: { place(offset: 
 function checkTop({ document, at, problems }: Read): boolean {
   if (document.contents === null) return true;
   if (!isMap(document.contents)) {
-    problems.push(`${at([])}: expected an object with sources, destinations, connections or triggers`);
+    problems.push(`${at([])}: expected an object with ${KINDS.join(', ')}`);
     return false;
   }
   for (const key of Object.keys(document.toJS())) {

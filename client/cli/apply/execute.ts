@@ -4,7 +4,7 @@ import { type Current, findNamed } from './current.ts';
 import type { Kind, Wanted } from './document.ts';
 import { withLocation } from './location.ts';
 import type { Step } from './plan.ts';
-import { connectionRequest, connectorRequest, triggerRequest } from './requests.ts';
+import { connectionRequest, connectorRequest, triggerRequest, userRequest } from './requests.ts';
 
 const CATALOG_TIMEOUT_MS = 120_000;
 const POLL_INTERVAL_MS = 300;
@@ -25,7 +25,13 @@ type Unchecked = never;
 
 async function create(api: ApiClient, wanted: Wanted, current: Current): Promise<void> {
   const { kind, name, body } = wanted;
-  if (kind === 'triggers') {
+  if (kind === 'roles') {
+    current.roles.push(await api.roles.create.mutate({ ...body, name } as Unchecked));
+  } else if (kind === 'users') {
+    // Invited later, by `users invite` or the console: the link is shown once and does not belong into a log.
+    const request = { full_name: name.split('@')[0], ...userRequest(wanted, current), email: name };
+    await api.users.create.mutate({ ...request, send_invitation: false } as Unchecked);
+  } else if (kind === 'triggers') {
     current.triggers.push(
       await api.automation.createTrigger.mutate({ ...triggerRequest(body, current), name } as Unchecked),
     );
@@ -61,7 +67,11 @@ const failures = (test: { checks: { status: string; title: string; message: stri
 async function update(api: ApiClient, step: Extract<Step, { action: 'update' }>, current: Current): Promise<void> {
   const { id, revision } = step;
   const { kind, name, body } = step.wanted;
-  if (kind === 'triggers') {
+  if (kind === 'roles') {
+    await api.roles.update.mutate({ ...body, name, role_id: id });
+  } else if (kind === 'users') {
+    await api.users.update.mutate({ ...userRequest(step.wanted, current), user_id: id });
+  } else if (kind === 'triggers') {
     await api.automation.updateTrigger.mutate({ ...triggerRequest(body, current), name, trigger_id: id });
   } else if (kind === 'connections') {
     const request = connectionRequest(body);

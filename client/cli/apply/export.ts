@@ -6,15 +6,22 @@ import { DEFAULTS, withoutDefaults } from './defaults.ts';
 import { type Body, KEYS } from './document.ts';
 
 /** Writes a file in which `apply`, given the secrets, finds nothing to change. */
-export async function exportPipelines(cli: Cli, flags: { output?: string }): Promise<void> {
+export async function exportPipelines(cli: Cli, flags: { output?: string; users: boolean }): Promise<void> {
   const api = await cli.api();
-  const [current, connectors] = await Promise.all([readCurrent(api), api.connectors.list.query()]);
+  const [current, connectors] = await Promise.all([
+    readCurrent(api, { withPeople: flags.users }),
+    api.connectors.list.query(),
+  ]);
   const defaultsOf = ({ connector_type, connector_name }: Current['sources'][number]): Body => {
     const known = connectors.find((one) => one.connector_type === connector_type && one.name === connector_name);
     return Object.fromEntries((known?.parameters ?? []).map((one) => [one.name, one.default]));
   };
   const document = {
     version: 1,
+    ...(flags.users && {
+      roles: named(current.roles, ({ permissions, description }) => withoutEmpty({ permissions, description })),
+      users: named(current.users, ({ full_name, roles }) => ({ full_name, roles })),
+    }),
     sources: named(current.sources, (source) => connectorBody(source, defaultsOf(source))),
     destinations: named(current.destinations, (destination) => connectorBody(destination, defaultsOf(destination))),
     connections: named(current.connections, connectionBody),

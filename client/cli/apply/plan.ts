@@ -5,7 +5,7 @@ import { hasMask, MASK } from '../mask.ts';
 import { type Change, differences, identityOf, SECRET_KEYS } from './difference.ts';
 import { type Body, KINDS, type Kind, type Path, type Wanted } from './document.ts';
 import { withLocation } from './location.ts';
-import { connectionRequest, triggerRequest } from './requests.ts';
+import { connectionRequest, personBody, triggerRequest } from './requests.ts';
 import { validate } from './validate.ts';
 
 export type Step =
@@ -57,7 +57,11 @@ function checkReferences(one: Wanted, { wanted, current }: { wanted: Wanted[]; c
   }
 }
 
-function referencesOf({ kind, body }: Wanted): { path: Path; kinds: Kind[]; name: unknown }[] {
+function referencesOf({ kind, body }: Wanted): { path: Path; kinds: (Kind | 'known_roles')[]; name: unknown }[] {
+  if (kind === 'users') {
+    const roles = Array.isArray(body.roles) ? body.roles : [];
+    return roles.map((name, at) => ({ path: ['roles', at], kinds: ['roles', 'known_roles'], name }));
+  }
   if (kind === 'connections') {
     return [
       { path: ['source'], kinds: ['sources'], name: body.source },
@@ -87,6 +91,7 @@ async function changesOf(
   { actual, current, rotate }: { actual: Current[Kind][number]; current: Current; rotate: boolean },
 ): Promise<Change[]> {
   const renamed = one.name === actual.name ? [] : [{ path: 'name', from: actual.name, to: one.name }];
+  if (one.kind === 'roles' || one.kind === 'users') return [...renamed, ...differences(personBody(one), actual)];
   if (one.kind === 'triggers') return [...renamed, ...triggerChanges(one, { actual, current, rotate })];
   if (one.kind === 'connections')
     return [...renamed, ...connectionChanges(one, actual as Current['connections'][number])];
@@ -165,13 +170,15 @@ function triggerChanges(
   ];
 }
 
-/** Dependents are deleted before what they depend on. */
+/** Dependents are deleted before what they depend on. Roles and users never are: a file that lacks them says nothing. */
 function pruned(wanted: Wanted[], current: Current): Step[] {
   const keeps = (kind: Kind, name: string) =>
     wanted.some((one) => one.kind === kind && one.name.toLowerCase() === name.toLowerCase());
-  return KINDS.toReversed().flatMap((kind) =>
-    current[kind]
-      .filter(({ name }) => !keeps(kind, name))
-      .map(({ id, name }) => ({ action: 'delete' as const, kind, name, id })),
-  );
+  return KINDS.filter((kind) => kind !== 'roles' && kind !== 'users')
+    .toReversed()
+    .flatMap((kind) =>
+      current[kind]
+        .filter(({ name }) => !keeps(kind, name))
+        .map(({ id, name }) => ({ action: 'delete' as const, kind, name, id })),
+    );
 }

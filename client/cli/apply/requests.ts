@@ -27,6 +27,20 @@ export function triggerRequest(body: Body, current: Current): Body {
   return { ...body, actions };
 }
 
+/** A role or a user as in the file; the order of a set means nothing. */
+export const personBody = ({ body }: Wanted): Body => ({
+  ...body,
+  ...(Array.isArray(body.roles) && { roles: body.roles.map(String).toSorted() }),
+});
+
+/** The request for a user, with ids for the names of roles. */
+export const userRequest = ({ body: { roles, ...body } }: Wanted, current: Current): Body => ({
+  ...body,
+  ...(Array.isArray(roles) && {
+    role_ids: roles.map((name) => (findNamed(current, 'roles', name) ?? findNamed(current, 'known_roles', name))?.id),
+  }),
+});
+
 /** The request that creates a source or destination. */
 export const connectorRequest = ({ kind, name, body: { connector, ...body } }: Wanted): Body => ({
   ...body,

@@ -17,7 +17,7 @@ export async function validate(api: ApiClient, one: Wanted, current: Current): P
   try {
     if (one.kind === 'triggers') await checkRule(api, one);
     else if (one.kind === 'connections') await checkConnection(api, one, current);
-    else if (!findNamed(current, one.kind, one.name))
+    else if (one.kind !== 'roles' && one.kind !== 'users' && !findNamed(current, one.kind, one.name))
       await api.account_connectors.check.mutate(connectorRequest(one) as Unchecked);
   } catch (error) {
     throw withLocation(one, error);

@@ -20,7 +20,7 @@ export const apply = buildCommand<Applying, [], Cli>({
     },
     aliases: { f: 'file', y: 'yes' },
   },
-  docs: help('Apply a file of sources, destinations, connections and triggers', {
+  docs: help('Apply a file of sources, destinations, connections, triggers, roles and users', {
     about:
       'Shows the differences, asks for confirmation, and applies them. Settings that the file omits stay unchanged.\n${NAME} in a value is replaced by the environment variable; write $${ for a literal ${.',
     examples: [
@@ -32,10 +32,16 @@ export const apply = buildCommand<Applying, [], Cli>({
   }),
 });
 
-export const exportFile = buildCommand<{ output?: string }, [], Cli>({
+export const exportFile = buildCommand<{ output?: string; users: boolean }, [], Cli>({
   loader: async () => withCli((await import('../apply/export.ts')).exportPipelines),
-  parameters: { flags: { output: textFlag('Output file; default standard output', 'path') }, aliases: { o: 'output' } },
+  parameters: {
+    flags: {
+      output: textFlag('Output file; default standard output', 'path'),
+      users: switchFlag('Include users and the roles of the account'),
+    },
+    aliases: { o: 'output' },
+  },
   docs: help('Export the account as a file for `apply`; secrets become ${NAME} placeholders', {
-    examples: ['export -o pipelines.yaml'],
+    examples: ['export -o pipelines.yaml', 'export --users -o account.yaml'],
   }),
 });

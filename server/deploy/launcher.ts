@@ -1,0 +1,40 @@
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+/**
+ * The start of the single file: unpacks the service once, and becomes it. The file contains the runtime, too, which
+ * BUN_BE_BUN turns it into; so the service starts its own processes as it does from a checkout.
+ */
+export async function launch(archive: string, version: string): Promise<void> {
+  const base = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'data-pipelines');
+  const folder = join(base, version);
+  if (!existsSync(folder)) await unpack(archive, { base, folder });
+  const [first, ...rest] = process.argv.slice(2);
+  const isClient = first === 'cli';
+  const program = join(folder, isClient ? 'client/cli/main.ts' : 'server/main.ts');
+  const words = isClient ? rest : process.argv.slice(2);
+  // Settings of the working folder are not those of the service.
+  const options = ['--no-env-file', `--config=${join(folder, 'bunfig.toml')}`];
+  const env = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== undefined));
+  process.execve!(process.execPath, [process.execPath, ...options, program, ...words], { ...env, BUN_BE_BUN: '1' });
+}
+
+async function unpack(archive: string, { base, folder }: { base: string; folder: string }): Promise<void> {
+  const draft = `${folder}.draft-${process.pid}`;
+  mkdirSync(draft, { recursive: true });
+  try {
+    const tar = Bun.spawn(['tar', '-xf', '-', '-C', draft], { stdin: 'pipe', stdout: 'ignore', stderr: 'pipe' });
+    for await (const part of Bun.file(archive).stream().pipeThrough(new DecompressionStream('zstd'))) {
+      await tar.stdin.write(part);
+      await tar.stdin.flush();
+    }
+    await tar.stdin.end();
+    const [code, problem] = await Promise.all([tar.exited, new Response(tar.stderr).text()]);
+    if (code !== 0) throw new Error(`The service could not be unpacked into ${base}: ${problem.trim()}`);
+    // Another start may have been faster.
+    if (!existsSync(folder)) renameSync(draft, folder);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}

@@ -52,6 +52,7 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
     path: runPage(world.run),
     shows: 'View log',
     open: async (page) => {
+      await page.getByRole('figure', { name: 'Durations of the streams' }).waitFor();
       await page.getByRole('button', { name: 'View log' }).click();
       await page.locator('.log-row').first().click();
     },

@@ -1,6 +1,7 @@
 import { Alert, Button } from '@mantine/core';
 import { isApiError } from '../../api.ts';
 import { ServiceError } from '../session.ts';
+import { CopyButton } from './copy-button.tsx';
 import { Icon } from './icon.tsx';
 
 /** An error with its code and request id, which operators need to find it in the log. */
@@ -27,14 +28,20 @@ export function Failure({ error, title, retry }: { error: unknown; title?: strin
           </>
         )}
       </p>
-      {retry && (
-        <Button size="xs" variant="default" onClick={retry}>
-          Retry
-        </Button>
-      )}
+      <div className="row">
+        {retry && (
+          <Button size="xs" variant="default" onClick={retry}>
+            Retry
+          </Button>
+        )}
+        <CopyButton label="Copy error" text={textOf({ message, code, request_id })} />
+      </div>
     </Alert>
   );
 }
+
+const textOf = ({ message, code, request_id }: ReturnType<typeof describe>): string =>
+  [message, code && `code ${code}`, request_id && `request ${request_id}`, location.href].filter(Boolean).join('\n');
 
 export function describe(error: unknown): { message: string; code: string | null; request_id: string | null } {
   if (isApiError(error) || error instanceof ServiceError) {

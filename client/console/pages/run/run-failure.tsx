@@ -1,6 +1,7 @@
 import { Alert, Button } from '@mantine/core';
 import { Link } from 'wouter';
 import type { RouterOutputs } from '../../api.ts';
+import { CopyButton } from '../../components/copy-button.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { labelOf, wordsOf } from '../../components/status.tsx';
 import type { RunProgress } from './use-run-progress.ts';
@@ -41,11 +42,17 @@ export function RunFailure({ run, connection }: RunFailureProps) {
         Code <code>{error.code}</code> · {labelOf(error.type)} ({wordsOf(error.origin)}) ·{' '}
         {error.retryable ? 'Temporary, will be retried' : 'Will not be retried'}
       </p>
-      {fix && (
-        <Button component={Link} href={fix.href} size="xs" variant="default">
-          {fix.label}
-        </Button>
-      )}
+      <div className="row">
+        {fix && (
+          <Button component={Link} href={fix.href} size="xs" variant="default">
+            {fix.label}
+          </Button>
+        )}
+        <CopyButton
+          label="Copy error"
+          text={[error.message, `code ${error.code}`, `run ${run.id}`, location.href].join('\n')}
+        />
+      </div>
       {error.internal_message && (
         <details className="fold">
           <summary>Details for administrators</summary>

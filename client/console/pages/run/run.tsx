@@ -16,6 +16,7 @@ import { Certificates } from './certificates.tsx';
 import { NetworkLog } from './network-log.tsx';
 import { RunFailure } from './run-failure.tsx';
 import { StreamRuns } from './stream-runs.tsx';
+import { Timeline } from './timeline.tsx';
 import { isLive, type RunProgress, useRunProgress } from './use-run-progress.ts';
 
 const RUN_TYPES: Record<RunProgress['run']['run_type'], string> = {
@@ -66,6 +67,7 @@ function Run({ run, stream_runs }: RunProgress) {
         <Figures run={run} />
       </section>
       <Section title="Streams" lead={`${run.streams_succeeded} of ${run.streams_total} succeeded`}>
+        <Timeline streams={stream_runs} />
         <StreamRuns streams={stream_runs} />
       </Section>
       <Certificates run={run} />
@@ -119,15 +121,28 @@ function Actions({ run }: Pick<RunProgress, 'run'>) {
       </Button>
     );
   }
+  const unsuccessful = run.streams_total - run.streams_succeeded;
+  const isPartial = RETRYABLE.has(run.status) && run.streams_succeeded > 0 && unsuccessful > 0;
   return (
-    <Button
-      variant="default"
-      leftSection={<Icon name="refresh" size={16} />}
-      disabled={!mayRun}
-      loading={rerun.isPending}
-      onClick={() => rerun.mutate({ connection_run_id: run.id })}
-    >
-      {RETRYABLE.has(run.status) ? 'Retry' : 'Run again'}
-    </Button>
+    <>
+      <Button
+        variant="default"
+        leftSection={<Icon name="refresh" size={16} />}
+        disabled={!mayRun}
+        loading={rerun.isPending}
+        onClick={() => rerun.mutate({ connection_run_id: run.id })}
+      >
+        {isPartial ? `Retry ${pluralize(unsuccessful, 'stream')}` : RETRYABLE.has(run.status) ? 'Retry' : 'Run again'}
+      </Button>
+      {isPartial && (
+        <Button
+          variant="default"
+          disabled={!mayRun || rerun.isPending}
+          onClick={() => rerun.mutate({ connection_run_id: run.id, streams: 'all' })}
+        >
+          Run all again
+        </Button>
+      )}
+    </>
   );
 }

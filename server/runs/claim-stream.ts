@@ -16,7 +16,7 @@ import type { StreamState, WriteCounts } from '../connectors/contract/connector.
 import { loadSides } from './load-sides.ts';
 import { emitRunEvent } from '../events/run-events.ts';
 import { lockRun } from './lock-run.ts';
-import { isGrouped, shareSnapshot, snapshotOf } from './shared-snapshot.ts';
+import { isGrouped, shareSnapshot, sharedSnapshotOf } from './shared-snapshot.ts';
 import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
 /** A heartbeat younger than this means that another worker holds the stream. */
@@ -82,7 +82,7 @@ export async function claimStream(db: Db, stream_run_id: string, worker_id: stri
   const started = await markRunning(db, run, claimed.attempt);
   const [claim] = await loadPipelines(db, started, [claimed]);
   const shared = run.started_at
-    ? isGrouped(claimed) && (await snapshotOf(db, run.id))
+    ? isGrouped(claimed) && (await sharedSnapshotOf(db, run.id))
     : await shareSnapshot(db, { run: started, connection: claim!.connection }, claim!);
   return {
     ...claim!,

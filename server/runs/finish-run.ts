@@ -17,14 +17,14 @@ import { advancePlan } from './custom/advance.ts';
 import { meterEndedRun } from '../billing/metering.ts';
 import { disableIfRepeatedlyFailing } from './disable-connections.ts';
 import { lockRun } from './lock-run.ts';
-import { advanceGroup, discardUnpublished, MEMBER, NOT_PUBLISHED } from './publish-group.ts';
+import { advancePublication, discardUnpublished, MEMBER, NOT_PUBLISHED } from './publish-snapshot.ts';
 import { emitRunEvent, type RunTotals } from '../events/run-events.ts';
 import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
 /** After a stream has changed: dispatches the next one, or finishes the run. The run must be locked. */
 export async function advanceRun(db: Db, queue: Queue, run: RunRow): Promise<void> {
   const found = await db.select(MEMBER).from(streamRuns).where(eq(streamRuns.connection_run_id, run.id));
-  const streams = await advanceGroup(db, queue, { run, streams: found });
+  const streams = await advancePublication(db, queue, { run, streams: found });
   const statuses = streams.map((stream) => stream.status);
   if (!statuses.some((status) => LIVE_STREAM.includes(status))) {
     await finishRun(db, queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });

@@ -76,7 +76,7 @@ export async function shareSnapshot(
   return row ?? null;
 }
 
-export async function snapshotOf(db: Db, connection_run_id: string): Promise<SnapshotRow | null> {
+export async function sharedSnapshotOf(db: Db, connection_run_id: string): Promise<SnapshotRow | null> {
   const [row] = await db.select().from(snapshots).where(eq(snapshots.connection_run_id, connection_run_id));
   return row ?? null;
 }
@@ -110,7 +110,7 @@ export async function joinSnapshot(
     )
     .returning({ generation: snapshots.generation, snapshot: snapshots.snapshot });
   if (joined) return { generation: joined.generation, snapshot: joined.snapshot as SharedSnapshot };
-  const row = await snapshotOf(db, claim.run.id);
+  const row = await sharedSnapshotOf(db, claim.run.id);
   return row?.error ? { unavailable: row.error } : null;
 }
 
@@ -150,7 +150,7 @@ export async function claimKeeper(
 ): Promise<KeeperClaim | null> {
   const run = await lockRun(db, connection_run_id);
   if (!run || !isLiveRun(run.status) || run.status === 'stopping') return null;
-  const before = await snapshotOf(db, run.id);
+  const before = await sharedSnapshotOf(db, run.id);
   if (!before || before.settled_at !== null || before.error) return null;
   if (before.publish_requested_at !== null || (await isKept(db, run.id)) || !(await isNeeded(db, run.id))) return null;
   const replaces = before.opened_at !== null;

@@ -6,7 +6,7 @@ import { emitStreamEvent } from '../events/run-events.ts';
 import { HELD_STREAM, isLiveRun } from '../pipeline/run-states.ts';
 import type { Queue } from '../queue/boss.ts';
 import { finishRun } from './finish-run.ts';
-import { isPublishing } from './publish-group.ts';
+import { isPublishing } from './publish-snapshot.ts';
 import { lockRun } from './lock-run.ts';
 
 /** Workers listen here for runs to stop; the payload is the id of the run. Only a hint: they also check every second. */

@@ -57,7 +57,7 @@ export async function moveStream(attempt: Attempt): Promise<Moved> {
   const writer = await onSide('destination', () => destination.connector.open(destination.ctx, target));
   try {
     await refuseUnknownCommit(attempt, writer);
-    if (writer.committed?.ready) return await resumeReady(attempt, writer, plan);
+    if (writer.committed?.ready) return await resumeComplete(attempt, writer, plan);
     if (writer.committed?.finished) return (await resumeCommitted(attempt, writer)) ? SUCCEEDED : null;
     // An attempt at a custom run starts again, and would cut the batches elsewhere.
     const starts_again = deliveries !== undefined && attempt.claim.run.custom_run_plan_id !== null;
@@ -174,7 +174,7 @@ const readyOf = ({ claim }: Attempt, plan: TransferPlan, counts: WriteCounts): M
 });
 
 /** An earlier attempt crashed after it had completed the new table: only our record is missing. */
-async function resumeReady(attempt: Attempt, writer: Writer, plan: TransferPlan): Promise<Moved> {
+async function resumeComplete(attempt: Attempt, writer: Writer, plan: TransferPlan): Promise<Moved> {
   await writer.abort();
   const { counts } = writer.committed!;
   attempt.progress.rows_read = Math.max(attempt.claim.stream_run.rows_read, counts.rows_loaded);

@@ -138,7 +138,7 @@ async function written(path: string, rows: Cell[][], columns = TWO) {
 }
 
 test.each([
-  ['bytes', (path: string, rows: Cell[][], columns = TWO) => piped(path, [rows], columns)],
+  ['bytes', (path: string, rows: Cell[][], columns?: TargetColumn[]) => piped(path, [rows], columns)],
   ['rows', written],
 ])(
   'as %s: hexadecimal digits that are none and values of 100 MB are refused, and nothing remains',

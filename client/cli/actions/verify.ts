@@ -9,7 +9,6 @@ type Verification = Awaited<ReturnType<ApiClient['verifications']['get']['query'
 type VerifiedStream = Verification['streams'][number];
 
 const LOOK_EVERY_MS = 500;
-const LIVE = ['queued', 'running', 'stopping'];
 
 export interface Verifying {
   json: boolean;
@@ -41,7 +40,7 @@ async function follow(cli: Cli, api: ApiClient, verification_id: string): Promis
   try {
     for (;;) {
       const current = await api.verifications.get.query({ verification_id });
-      if (!LIVE.includes(current.status)) return current;
+      if (current.finished_at !== null) return current;
       await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
     }
   } finally {

@@ -7,13 +7,13 @@ import { recordSuccess } from '../../runs/connector-health.ts';
 import { advanceRun } from '../../runs/finish-run.ts';
 import { lockRun } from '../../runs/lock-run.ts';
 import {
-  claimGroup,
+  claimPublication,
   failPublishing,
-  type GroupWork,
+  type Publication,
   recordPublishing,
   recordSettled,
   succeedPublished,
-} from '../../runs/publish-group.ts';
+} from '../../runs/publish-snapshot.ts';
 import { publishWith } from './join-snapshot.ts';
 import { storedError } from './stored-error.ts';
 import { useOfRun } from '../use-of-run.ts';
@@ -24,7 +24,7 @@ const WORK_MS = 6 * 3600_000;
 
 /** Handler of the job `publish_tables`. */
 export async function publishTablesJob(deps: Deps, connection_run_id: string): Promise<void> {
-  const work = await deps.db.transaction((tx) => claimGroup(tx, connection_run_id));
+  const work = await deps.db.transaction((tx) => claimPublication(tx, connection_run_id));
   if (!work) return;
   const heartbeat = periodic(() => recordPublishing(deps.db, work.run), {
     every_ms: HEARTBEAT_MS,
@@ -59,7 +59,7 @@ export async function publishTablesJob(deps: Deps, connection_run_id: string): P
   });
 }
 
-function groupOf({ run, connection, generation, streams }: GroupWork): PublishGroup {
+function groupOf({ run, connection, generation, streams }: Publication): PublishGroup {
   return {
     connection_id: connection.id,
     schema: connection.destination_schema,
@@ -72,7 +72,7 @@ function groupOf({ run, connection, generation, streams }: GroupWork): PublishGr
   };
 }
 
-async function failed(deps: Deps, work: GroupWork, thrown: unknown): Promise<void> {
+async function failed(deps: Deps, work: Publication, thrown: unknown): Promise<void> {
   const presented = presentable(deps, work.destination, thrown);
   const error = { ...storedError(presented, 'destination'), internal_message: presented.stack ?? null };
   deps.log.warn({ err: thrown, connection_run_id: work.run.id }, `tables of a run could not be ${PAST[work.what]}`);

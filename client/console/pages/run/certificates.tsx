@@ -13,7 +13,6 @@ import type { RunProgress } from './use-run-progress.ts';
 type Verification = RouterOutputs['verifications']['get'];
 type VerifiedStream = Verification['streams'][number];
 
-const LIVE = ['queued', 'running', 'stopping'];
 const LOOK_EVERY_MS = 1000;
 
 /** What verifications have found out since a run: what was compared, when, and the result. */
@@ -22,7 +21,8 @@ export function Certificates({ run }: Pick<RunProgress, 'run'>) {
   const mayRun = usePermission('connections.run');
   const list = useQuery({
     ...trpc.verifications.list.queryOptions({ connection_id }),
-    refetchInterval: ({ state }) => (state.data?.some(({ status }) => LIVE.includes(status)) ? LOOK_EVERY_MS : false),
+    refetchInterval: ({ state }) =>
+      state.data?.some(({ finished_at }) => finished_at === null) ? LOOK_EVERY_MS : false,
   });
   const start = useAction(trpc.verifications.start, {
     done: 'Verification started',
@@ -40,7 +40,7 @@ export function Certificates({ run }: Pick<RunProgress, 'run'>) {
           size="xs"
           variant="default"
           leftSection={<Icon name="check" size={16} />}
-          disabled={!mayRun || (latest !== undefined && LIVE.includes(latest.status))}
+          disabled={!mayRun || latest?.finished_at === null}
           loading={start.isPending}
           onClick={() => start.mutate({ connection_id, request: {} })}
         >

@@ -1,13 +1,12 @@
 import { stat } from 'node:fs/promises';
-import type { SourceOrigin } from '../../contract/connector.ts';
-import { fileOrigin, headerOf } from '../../kits/sql/cursors/file-origin.ts';
+import { type FileOrigin, headerOf } from '../../kits/sql/cursors/file-origin.ts';
 import { existingFile, type FileContext } from '../connection/file-access.ts';
 
 /** Two headers take turns. Each begins with a checksum and the number of the checkpoint. */
 const NUMBERS_AT = [4096 + 8, 8192 + 8];
 const HEADERS_LENGTH = 12_288;
 
-export async function findOrigin(ctx: FileContext): Promise<SourceOrigin | null> {
+export async function findOrigin(ctx: FileContext): Promise<FileOrigin | null> {
   const { path } = await existingFile(ctx);
   const headers = await headerOf(path, HEADERS_LENGTH);
   if (!headers) return null;
@@ -16,5 +15,5 @@ export async function findOrigin(ctx: FileContext): Promise<SourceOrigin | null>
     ({ size }) => size,
     () => 0,
   );
-  return fileOrigin({ changes: Math.max(...numbers), log });
+  return { changes: Math.max(...numbers), log };
 }

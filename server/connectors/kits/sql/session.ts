@@ -1,5 +1,12 @@
 import { type FailurePlace, placeOf } from './failures.ts';
-import type { ConnectorContext, PendingRequest, SessionState, WatchedSession } from '../../contract/connector.ts';
+import type {
+  ConnectorContext,
+  LockHolder,
+  PendingRequest,
+  SessionState,
+  WatchedSession,
+} from '../../contract/connector.ts';
+import type { Row } from './dialect.ts';
 import { TimeoutError } from '../../contract/errors.ts';
 
 /** A short statement that takes longer is taken for a dead connection: a half-open one raises no error. */
@@ -191,3 +198,13 @@ export async function onSession<Session extends { close(): Promise<void> }, Resu
     await session.close();
   }
 }
+
+/** A row of what a server shows of a lock's holder: session, user, application, state, since, kind of statement. */
+export const lockHolder = ([session, user, application, state, since, statement]: Row): LockHolder => ({
+  session: session ?? '',
+  user: user || null,
+  application: application || null,
+  state: state ?? null,
+  since: since ?? null,
+  statement: statement ?? null,
+});

@@ -1,4 +1,5 @@
 import type { LockHolder, SessionState } from '../../contract/connector.ts';
+import { lockHolder } from '../../kits/sql/session.ts';
 import type { MysqlSession, Row } from './session.ts';
 
 const PROCESS = (id: string) => `
@@ -56,11 +57,8 @@ export async function inspectSession(session: MysqlSession, id: string): Promise
   return { state: 'working', sign: state ?? '', must_advance: false };
 }
 
-const holderOf = ([, session, user, application, command, since, statement]: Row): LockHolder => ({
-  session: session ?? '',
-  user: user ?? null,
-  application: application ?? null,
-  state: command === 'Sleep' ? 'idle in transaction' : (command?.toLowerCase() ?? null),
-  since: since ?? null,
-  statement: /^[\s(]*([A-Za-z]+)/.exec(statement ?? '')?.[1]?.toUpperCase() ?? null,
-});
+const holderOf = ([, session, user, application, command, since, statement]: Row): LockHolder => {
+  const state = command === 'Sleep' ? 'idle in transaction' : (command?.toLowerCase() ?? null);
+  const kind = /^[\s(]*([A-Za-z]+)/.exec(statement ?? '')?.[1]?.toUpperCase() ?? null;
+  return lockHolder([session ?? null, user ?? null, application ?? null, state, since ?? null, kind]);
+};

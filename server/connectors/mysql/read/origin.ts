@@ -1,18 +1,18 @@
-import type { ConnectorContext, OriginComparison, SourceOrigin } from '../../contract/connector.ts';
+import type { ConnectorContext, OriginComparison } from '../../contract/connector.ts';
 import { withSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 
 /** Which server was read, and the transactions that it had before the read. */
-interface ServerOrigin {
+type ServerOrigin = {
   /** Null: MariaDB before it had one. */
   server: string | null;
   /** As MySQL writes sets (`uuid:1-5`), or MariaDB its positions (`domain-server-number`). Null: none are kept. */
   gtids: string | null;
   /** A replica may lag behind what was read elsewhere, and gets it later. */
   is_replica: boolean;
-}
+};
 
 /** What a state holds at most. */
 const MAX_LENGTH = 4_000;
@@ -27,7 +27,7 @@ const NAMES = [
 ];
 
 /** Null: nodes that take turns, such as Galera's and Aurora's, have names and positions of their own. */
-export const findOrigin = (ctx: Context): Promise<SourceOrigin | null> =>
+export const findOrigin = (ctx: Context): Promise<ServerOrigin | null> =>
   withSession(ctx, { phase: 'run' }, async (session) => {
     const list = NAMES.map((name) => `'${name}'`).join(', ');
     const { rows } = await session.query(`show global variables where variable_name in (${list})`);
@@ -37,30 +37,28 @@ export const findOrigin = (ctx: Context): Promise<SourceOrigin | null> =>
     const gtids = values.get('gtid_executed') || values.get('gtid_current_pos') || null;
     if ((server === null && gtids === null) || (gtids ?? '').length > MAX_LENGTH) return null;
     const found: ServerOrigin = { server, gtids, is_replica: values.get('read_only') !== 'OFF' };
-    return { ...found };
+    return found;
   });
 
 export async function compareOrigins(
   _ctx: Context,
-  earlier: SourceOrigin,
-  current: SourceOrigin,
+  known: ServerOrigin,
+  found: ServerOrigin,
 ): Promise<OriginComparison> {
-  const known = earlier as unknown as ServerOrigin;
-  const found = current as unknown as ServerOrigin;
-  const kept: OriginComparison = { history: 'kept', difference: '', origin: current };
+  const kept: OriginComparison = { history: 'kept', difference: '', origin: found };
   const comparable = known.gtids !== null && found.gtids !== null;
   if (comparable && contains(found.gtids!, known.gtids!)) return kept;
-  if (found.is_replica) return { ...kept, origin: earlier };
+  if (found.is_replica) return { ...kept, origin: known };
   if (comparable) {
     return {
       history: 'lost',
       difference: `it was read ${at(known)}, and the server is now ${at(found)}`,
-      origin: current,
+      origin: found,
     };
   }
   if (known.server === found.server || known.server === null || found.server === null) return kept;
   const difference = `it was read from the server ${known.server}, and this is ${found.server}`;
-  return { history: 'unknown', difference, origin: current };
+  return { history: 'unknown', difference, origin: found };
 }
 
 const at = ({ server, gtids }: ServerOrigin) => `at GTID ${gtids}${server === null ? '' : ` of the server ${server}`}`;

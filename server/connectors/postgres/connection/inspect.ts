@@ -1,5 +1,5 @@
-import type { LockHolder, SessionState } from '../../contract/connector.ts';
-import type { RowFlow } from '../../kits/sql/session.ts';
+import type { SessionState } from '../../contract/connector.ts';
+import { lockHolder, type RowFlow } from '../../kits/sql/session.ts';
 import { CopyIn } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import type { PgSession, Row } from './session.ts';
@@ -33,7 +33,7 @@ export async function inspectSession(session: PgSession, pid: string, flow: RowF
   const [status, wait, sign, has_progress] = activity;
   if (wait === 'Lock') {
     const [[on] = []] = await ask(AWAITED);
-    return { state: 'blocked', on: on ?? 'a lock', holders: (await ask(HOLDERS)).map(holderOf) };
+    return { state: 'blocked', on: on ?? 'a lock', holders: (await ask(HOLDERS)).map(lockHolder) };
   }
   if (status !== 'active' || wait === 'Client') {
     return { state: 'lost', reason: `The server waits for this service (${status ?? 'unknown'})` };
@@ -52,12 +52,3 @@ function mustAdvance(flow: RowFlow | null, [consumed]: Row): boolean {
   if (flow instanceof CopyIn && consumed != null) return Number(consumed) < flow.bytes();
   return false;
 }
-
-const holderOf = ([session, user, application, state, since, statement]: Row): LockHolder => ({
-  session: session ?? '',
-  user: user || null,
-  application: application || null,
-  state: state ?? null,
-  since: since ?? null,
-  statement: statement ?? null,
-});

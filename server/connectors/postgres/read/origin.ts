@@ -1,4 +1,4 @@
-import type { ConnectorContext, OriginComparison, SourceOrigin } from '../../contract/connector.ts';
+import type { ConnectorContext, OriginComparison } from '../../contract/connector.ts';
 import { ConnectorError } from '../../contract/errors.ts';
 import { lsnText, lsnValue } from '../connection/lsn.ts';
 import { type PgSession, withSession } from '../connection/session.ts';
@@ -8,12 +8,12 @@ import { timelineEnd } from '../connection/timeline.ts';
 type Context = ConnectorContext<PostgresSourceConfig>;
 
 /** Which server was read, and how far its log was on disk before the read. */
-interface ServerOrigin {
+type ServerOrigin = {
   system_identifier: string;
   /** Null: a standby, which learns of a new timeline late. */
   timeline: number | null;
   position: string;
-}
+};
 
 /** Servers that share their storage, such as Aurora's, have positions of their own. */
 const CAN_ASK = `
@@ -29,7 +29,7 @@ const FIND = `
     from pg_control_system(), pg_is_in_recovery() standby`;
 
 /** Null: the server has no such functions, or refuses them to this user. */
-export const findOrigin = (ctx: Context): Promise<SourceOrigin | null> =>
+export const findOrigin = (ctx: Context): Promise<ServerOrigin | null> =>
   withSession(ctx, { phase: 'run' }, async (session) => {
     try {
       const { rows: asked } = await session.query(CAN_ASK);
@@ -42,7 +42,7 @@ export const findOrigin = (ctx: Context): Promise<SourceOrigin | null> =>
         timeline: timeline == null ? null : Number(timeline),
         position: lsnText(lsnValue(position)),
       };
-      return { ...found };
+      return found;
     } catch (error) {
       // Servers that only speak the protocol lack some of it.
       if (error instanceof ConnectorError && !error.retryable) return null;
@@ -52,28 +52,26 @@ export const findOrigin = (ctx: Context): Promise<SourceOrigin | null> =>
 
 export async function compareOrigins(
   ctx: Context,
-  earlier: SourceOrigin,
-  current: SourceOrigin,
+  known: ServerOrigin,
+  found: ServerOrigin,
 ): Promise<OriginComparison> {
-  const known = earlier as unknown as ServerOrigin;
-  const found = current as unknown as ServerOrigin;
   if (known.system_identifier !== found.system_identifier) {
     const difference = `it was read from the server ${known.system_identifier}, and this is ${found.system_identifier}`;
-    return { history: 'lost', difference, origin: current };
+    return { history: 'lost', difference, origin: found };
   }
   // A standby may lag behind what was read elsewhere, and gets it later.
-  if (found.timeline === null) return { history: 'kept', difference: '', origin: earlier };
+  if (found.timeline === null) return { history: 'kept', difference: '', origin: known };
   const isShort = lsnValue(found.position) < lsnValue(known.position);
   if (known.timeline === found.timeline) {
     const difference = `the server has its log up to ${found.position}, and it was read when the log was at ${known.position}. The server was set back to an older copy of itself`;
-    return { history: isShort ? 'lost' : 'kept', difference, origin: current };
+    return { history: isShort ? 'lost' : 'kept', difference, origin: found };
   }
-  if (known.timeline === null && !isShort) return { history: 'kept', difference: '', origin: current };
+  if (known.timeline === null && !isShort) return { history: 'kept', difference: '', origin: found };
   const end = known.timeline === null ? null : await endOf(ctx, known.timeline, found.timeline);
-  if (end !== null && end >= lsnValue(known.position)) return { history: 'kept', difference: '', origin: current };
+  if (end !== null && end >= lsnValue(known.position)) return { history: 'kept', difference: '', origin: found };
   const parted = end === null ? '' : `, which left the old one at ${lsnText(end)}`;
   const difference = `it was read when the log was at ${known.position} on timeline ${known.timeline ?? 'unknown'}, and the server is at ${found.position} on timeline ${found.timeline}${parted}`;
-  return { history: 'unknown', difference, origin: current };
+  return { history: 'unknown', difference, origin: found };
 }
 
 /** Where a timeline ends in the history of the current one. Null: the user has no right to ask. */

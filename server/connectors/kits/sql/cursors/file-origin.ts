@@ -1,15 +1,13 @@
 import { open } from 'node:fs/promises';
-import type { OriginComparison, SourceOrigin } from '../../../contract/connector.ts';
+import type { OriginComparison } from '../../../contract/connector.ts';
 
 /** How often the file of a database was written. */
-interface FileOrigin {
+export type FileOrigin = {
   /** The counter in its header. */
   changes: number;
   /** Bytes of the log beside it that holds what was written since. */
   log: number;
-}
-
-export const fileOrigin = (origin: FileOrigin): SourceOrigin => ({ ...origin });
+};
 
 /** The first bytes of a file; null: it is shorter. */
 export async function headerOf(path: string, length: number): Promise<Buffer | null> {
@@ -26,14 +24,12 @@ export async function headerOf(path: string, length: number): Promise<Buffer | n
 /** A lower counter is that of an older copy, or of a file that was built again: the rows decide. */
 export async function compareFileOrigins(
   _ctx: unknown,
-  earlier: SourceOrigin,
-  current: SourceOrigin,
+  known: FileOrigin,
+  found: FileOrigin,
 ): Promise<OriginComparison> {
-  const known = earlier as unknown as FileOrigin;
-  const found = current as unknown as FileOrigin;
   const isOlder = found.changes < known.changes || (found.changes === known.changes && found.log < known.log);
   const difference = `the file was read at ${text(known)}, and is now at ${text(found)}`;
-  return { history: isOlder ? 'unknown' : 'kept', difference, origin: current };
+  return { history: isOlder ? 'unknown' : 'kept', difference, origin: found };
 }
 
 const text = ({ changes, log }: FileOrigin) => `change ${changes}${log > 0 ? ` and ${log} bytes of its log` : ''}`;

@@ -18,7 +18,7 @@ import { backoffSeconds, isLiveRun, LIVE_STREAM, MAX_ATTEMPTS_WITHOUT_PROGRESS }
 import type { Queue } from '../queue/boss.ts';
 import { publishTables } from '../queue/jobs.ts';
 import { lockRun } from './lock-run.ts';
-import { isGrouped, snapshotOf } from './shared-snapshot.ts';
+import { isGrouped, sharedSnapshotOf } from './shared-snapshot.ts';
 
 type Member = Pick<
   StreamRunRow,
@@ -47,14 +47,14 @@ const isReady = ({ status, ready }: Pick<Member, 'status' | 'ready'>) => status 
  * streams of the group after one of them has failed. The run must be locked.
  * @returns the streams as they are now
  */
-export async function advanceGroup(
+export async function advancePublication(
   db: Db,
   queue: Queue,
   { run, streams }: { run: RunRow; streams: Member[] },
 ): Promise<Member[]> {
   const members = streams.filter(isGrouped);
   if (members.length < 2) return streams;
-  const shared = await snapshotOf(db, run.id);
+  const shared = await sharedSnapshotOf(db, run.id);
   if (!shared || shared.settled_at !== null) return streams;
   const live = members.filter(({ status }) => LIVE_STREAM.includes(status));
   const failed = members.find(({ status }) => status === 'failed');
@@ -103,7 +103,7 @@ async function failMembers(
   for (const stream of failed) await emitStreamEvent(db, { event: 'stream_run_failed', run, stream });
 }
 
-async function stopMembers(db: Db, { run, streams }: GroupWork): Promise<void> {
+async function stopMembers(db: Db, { run, streams }: Publication): Promise<void> {
   const stopped = await db
     .update(streamRuns)
     .set({ status: 'stopped', finished_at: sql`clock_timestamp()` })
@@ -135,7 +135,7 @@ function notPublished({ stream_name, error }: Member): StoredRunError {
 
 /** When a run ends: whatever it has not published is removed from the destination. The run must be locked. */
 export async function discardUnpublished(db: Db, queue: Queue, run: RunRow): Promise<void> {
-  const shared = await snapshotOf(db, run.id);
+  const shared = await sharedSnapshotOf(db, run.id);
   if (!shared || shared.settled_at !== null) return;
   // A fence above those of all attempts of this run, and below those of the next one.
   await db
@@ -146,7 +146,7 @@ export async function discardUnpublished(db: Db, queue: Queue, run: RunRow): Pro
 }
 
 /** The work of one job: tables that become visible, or, of a run that has ended, tables that go. */
-export interface GroupWork {
+export interface Publication {
   what: 'publish' | 'discard';
   run: RunRow;
   generation: number;
@@ -157,9 +157,9 @@ export interface GroupWork {
 }
 
 /** Null: there is nothing to do, or no longer. Several workers may do the same work: destinations do it once. */
-export async function claimGroup(db: Db, connection_run_id: string): Promise<GroupWork | null> {
+export async function claimPublication(db: Db, connection_run_id: string): Promise<Publication | null> {
   const run = await lockRun(db, connection_run_id);
-  const shared = run && (await snapshotOf(db, run.id));
+  const shared = run && (await sharedSnapshotOf(db, run.id));
   if (!shared || shared.settled_at !== null || shared.publish_requested_at === null) return null;
   const all = await db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, run.id));
   const members = all.filter(isGrouped);
@@ -208,7 +208,7 @@ export async function recordSettled(db: Db, run: Pick<RunRow, 'id'>): Promise<vo
 }
 
 /** The destination shows the tables: their streams have succeeded. The run must be locked and live. */
-export async function succeedPublished(db: Db, { run, streams }: Pick<GroupWork, 'run' | 'streams'>): Promise<void> {
+export async function succeedPublished(db: Db, { run, streams }: Pick<Publication, 'run' | 'streams'>): Promise<void> {
   for (const { id, ready } of streams) {
     if (!ready) continue;
     const [stream] = await db
@@ -230,7 +230,7 @@ export async function succeedPublished(db: Db, { run, streams }: Pick<GroupWork,
 export async function failPublishing(
   db: Db,
   queue: Queue,
-  { work, error, backoff_base_seconds }: { work: GroupWork; error: StoredRunError; backoff_base_seconds: number },
+  { work, error, backoff_base_seconds }: { work: Publication; error: StoredRunError; backoff_base_seconds: number },
 ): Promise<void> {
   const [row] = await db
     .update(snapshots)

@@ -32,6 +32,7 @@ export const RESET_HINT = "Reset the stream's cursor so that the next run reads 
  */
 export async function parkIfUnappliable(attempt: Attempt, thrown: unknown): Promise<void> {
   if (!(thrown instanceof SideError) || !(thrown.cause instanceof ConnectorError)) return;
+  if (parkingOf(attempt)) return;
   const { cause: error, origin } = thrown;
   if (error.retryable || error instanceof FencedError || error instanceof AuthenticationError) return;
   const isUnappliable = origin === 'destination' ? !RESTORED.includes(error.code) : NOT_IN_LOG.includes(error.code);
@@ -47,8 +48,8 @@ export async function parkIfUnappliable(attempt: Attempt, thrown: unknown): Prom
 }
 
 /** @throws SideError with the reason, if the stream was left behind */
-export function refuseParked({ claim }: Attempt): void {
-  const { parked } = (claim.stream.state ?? {}) as Partial<StreamState>;
+export function refuseParked(attempt: Attempt): void {
+  const parked = parkingOf(attempt);
   if (!parked) return;
   const { at, code, message, origin } = parked;
   const text = message.includes(RESET_HINT) ? '' : ` ${RESET_HINT}`;
@@ -58,3 +59,5 @@ export function refuseParked({ claim }: Attempt): void {
 
 const errorOf = (code: string, message: string) =>
   /_(value|violation|key)$/.test(code) ? new DataError(code, message) : new ConfigurationError(code, message);
+
+const parkingOf = ({ claim }: Attempt) => ((claim.stream.state ?? {}) as Partial<StreamState>).parked;

@@ -31,25 +31,10 @@ export function createApp(deps: Deps) {
     refused: (error, exchange, route) => recordRefusal(deps, error, unauthenticatedCall(exchange, route)),
   });
   const served = proceduresOf([appRouter, restRouter]);
-  let document: string | undefined;
-  const pages: Record<string, Handler> = {
-    '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served)))),
-    '/docs': docsIndex,
-    '/docs/:p1': docsPage,
-    '/docs/:p1/:p2': docsPage,
-    '/docs/api': referencePage,
-    '/docs/api/:p1': referenceFile,
-    '/docs/assets/:p1': docsAsset,
-    '/avatars/:p1': avatarPicture(deps),
-    '/exports/:p1': exportFile(deps),
-    '/healthz': alive,
-    '/readyz': ready(deps),
-    '/metrics': ({ request }) => metricsResponse(deps, request),
-  };
   const app = new Elysia({ serve: { idleTimeout: 30 } });
   for (const routes of [
     ...restRoutes(deps, served),
-    ...Object.entries(pages).map(pageRoutes),
+    ...Object.entries(pagesOf(deps, served)).map(pageRoutes),
     ...consoleRoutes(deps),
   ]) {
     const other = edge(routes.template, otherMethods(routes));
@@ -71,6 +56,25 @@ export function createApp(deps: Deps) {
   return app.onError(({ code, error, request }) =>
     code === 'NOT_FOUND' ? unknown({ request }) : broken(error)({ request }),
   );
+}
+
+/** What is served beside the procedures and the console, by path. */
+function pagesOf(deps: Deps, served: ReturnType<typeof proceduresOf>): Record<string, Handler> {
+  let document: string | undefined;
+  return {
+    '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served)))),
+    '/docs': docsIndex,
+    '/docs/:p1': docsPage,
+    '/docs/:p1/:p2': docsPage,
+    '/docs/api': referencePage,
+    '/docs/api/:p1': referenceFile,
+    '/docs/assets/:p1': docsAsset,
+    '/avatars/:p1': avatarPicture(deps),
+    '/exports/:p1': exportFile(deps),
+    '/healthz': alive,
+    '/readyz': ready(deps),
+    '/metrics': ({ request }) => metricsResponse(deps, request),
+  };
 }
 
 const pageRoutes = ([pattern, handler]: [string, Handler]): PathRoutes => ({

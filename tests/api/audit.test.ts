@@ -162,6 +162,7 @@ const NOT_AUDITED = [
   'events',
   'idempotency_keys',
   'installation',
+  'key_ring',
   'network_log_segments',
   'plan_limit_notices',
   'run_days',

@@ -27,7 +27,7 @@ export function spawnPart(
       SECRET_KEY,
       OBJECT_STORE_URL,
       RETRY_BACKOFF_SECONDS: '0',
-      LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'error',
+      LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
       PORT: '0',
       DEMO: '0',
       ...env,

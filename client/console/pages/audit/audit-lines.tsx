@@ -65,7 +65,8 @@ function Values({ before, after }: Pick<Entry, 'before' | 'after'>) {
   const text = (value: unknown) =>
     value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
   return (
-    <div className="table-frame">
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+    <div className="table-frame" tabIndex={0} role="region" aria-label="Changes">
       <table className="table">
         <thead>
           <tr>

@@ -109,6 +109,11 @@ export interface ClientOptions {
  * const usage = await api.billing.aggregatedUsage.query({ date_range: 'last_30_days' });
  * console.log(usage.totals.rows_total, usage.limits);
  * ```
+ * The changes that one user caused:
+ * ```ts
+ * const entries = await api.audit.list.query({ actor: '…', action: 'connections.*' });
+ * for (const { occurred_at, action, before, after } of entries) console.log(occurred_at, action, before, after);
+ * ```
  */
 export function createApiClient(url: string, key?: string, options: ClientOptions = {}) {
   const headers = () => ({ ...(key !== undefined && { authorization: `Bearer ${key}` }), ...options.headers?.() });

@@ -162,9 +162,18 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
     const columns = [column('id', 'integer'), LABEL];
     return place.open(targetOf(stream, { table, columns, stream_id: table, fence: ++fence, ...more }));
   }
-  const cut = test.skipIf(skip || name === 'duckdb');
+  if (name === 'duckdb') {
+    it('texts are not taken for bytes', async () => {
+      const { writer } = await openLabels('bytes', 'blob', { rejects: { limit: 100 } });
+      const texts = ['\\x00ff', null, '\\x', 'abcd', '\\x0', '\\xzz'];
+      await writer.write(batchOf(texts.map((text, id) => [String(id), text])));
+      expect(await writer.finish(null)).toMatchObject({ rows_loaded: 3, rows_rejected: 3 });
+    });
+    // It has no limits of length and no tables that must be kept.
+    return;
+  }
 
-  cut('blanks at the end that do not fit are refused, or removed and counted', async () => {
+  it('blanks at the end that do not fit are refused, or removed and counted', async () => {
     const texts = ['abc', 'ab ', 'abc  ', '\u{1f600}b ', ' ', 'ab    '];
     const labels = () => batchOf(texts.map((text, id) => [String(id), text]));
     const refusing = await openLabels('labels', 'varchar(3)', { rejects: { limit: 100 } });
@@ -188,14 +197,7 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
     expect(await trimming.writer.finish(null)).toMatchObject({ rows_loaded: name === 'mysql' ? 1 : 6 });
   });
 
-  test.skipIf(skip || name !== 'duckdb')('texts are not taken for bytes', async () => {
-    const { writer } = await openLabels('bytes', 'blob', { rejects: { limit: 100 } });
-    const texts = ['\\x00ff', null, '\\x', 'abcd', '\\x0', '\\xzz'];
-    await writer.write(batchOf(texts.map((text, id) => [String(id), text])));
-    expect(await writer.finish(null)).toMatchObject({ rows_loaded: 3, rows_rejected: 3 });
-  });
-
-  cut.each([
+  it.each([
     ['amounts', 'numeric(10,2)', 'number', ['1.005', '2.50']],
     ['names', 'varchar(3)', 'string', ['abc  ', 'abc']],
   ] as const)(

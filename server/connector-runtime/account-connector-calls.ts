@@ -7,7 +7,7 @@ import { callConnector } from './call-connector.ts';
 import type { Sample, SampleRequest } from './connector-job.ts';
 import { redactorOf } from './connector-secrets.ts';
 import type { SecretUse } from './secret-uses.ts';
-import { openConnector } from './open-connector.ts';
+import { type ConnectorHooks, openConnector } from './open-connector.ts';
 import { watchTunnel } from './tunnel-check.ts';
 
 /** A caller waits for the result. */
@@ -98,7 +98,7 @@ export async function discoverStreams(
 export async function withConnector<Result>(
   deps: Deps,
   row: AccountConnectorRow,
-  { ms, use }: { ms: number; use: SecretUse },
+  { ms, use, warn = () => {} }: { ms: number; use: SecretUse; warn?: ConnectorHooks['warn'] },
   work: (opened: BuiltConnector) => Promise<Result>,
 ): Promise<Result> {
   const abort = new AbortController();
@@ -111,7 +111,7 @@ export async function withConnector<Result>(
   const cleanUps: (() => Promise<void>)[] = [];
   const cleanUp = (end: () => Promise<void>) => void cleanUps.push(end);
   const { signal } = abort;
-  const hooks = { use, recorder: UNRECORDED, signal, cleanUp, warn: () => {}, rateLimited: () => {} };
+  const hooks = { use, recorder: UNRECORDED, signal, cleanUp, warn, rateLimited: () => {} };
   try {
     return await Promise.race([openConnector(deps, row, hooks).then(work), timeout.promise]);
   } finally {

@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { connectionRuns, type RunRow } from '../../db/schema/index.ts';
+import { connectionRuns, type RunRow, type StoredWarning } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 
 /** Locks a run and reads it. All changes of a run and its streams happen under this lock. */
@@ -10,4 +10,13 @@ export async function lockRun(db: Db, connection_run_id: string): Promise<RunRow
     .where(eq(connectionRuns.id, connection_run_id))
     .for('no key update');
   return run;
+}
+
+/** Of the run itself, beside those of its streams. The run must be locked. */
+export async function warnOfRun(db: Db, run: RunRow, warnings: readonly StoredWarning[]): Promise<void> {
+  if (warnings.length === 0) return;
+  await db
+    .update(connectionRuns)
+    .set({ warnings: [...run.warnings, ...warnings] })
+    .where(eq(connectionRuns.id, run.id));
 }

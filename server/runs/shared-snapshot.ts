@@ -17,7 +17,7 @@ import { findConnector } from '../connectors/registry.ts';
 import { HELD_STREAM, isLiveRun, LIVE_STREAM } from '../pipeline/run-states.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream, keepSnapshot, publishTables } from '../queue/jobs.ts';
-import { lockRun } from './lock-run.ts';
+import { lockRun, warnOfRun } from './lock-run.ts';
 
 /** A keeper without a heartbeat for this long is lost. */
 const LOST_SECONDS = 5;
@@ -260,10 +260,7 @@ async function warnOfAge(db: Db, claim: KeeperClaim): Promise<void> {
   await db.update(snapshots).set({ is_old: true }).where(held(claim));
   const message = `The source has kept its snapshot for more than ${OLD_SECONDS / 60} minutes, and cannot remove row versions that are newer. Its tables grow until the run has read them. Set consistency to stream, or split the connection, if that is too much`;
   const warning = { code: 'snapshot_held_long', message, stream_name: null };
-  await db
-    .update(connectionRuns)
-    .set({ warnings: [...run.warnings, warning] })
-    .where(eq(connectionRuns.id, run.id));
+  await warnOfRun(db, run, [warning]);
 }
 
 /** @param again the snapshot was lost while streams need it, so another keeper opens a new one */

@@ -26,7 +26,8 @@ export class WorkerStopping extends Error {}
 /** One attempt at a stream in this worker: its progress, heartbeat, abort signal and network logs. */
 export class Attempt {
   readonly progress: Progress;
-  readonly warnings: StoredWarning[] = [];
+  /** Those of earlier attempts included. */
+  readonly warnings: StoredWarning[];
   readonly redactor: Redactor;
   readonly #abort = new AbortController();
   readonly #logs: { source: NetworkLog; destination: NetworkLog };
@@ -34,7 +35,7 @@ export class Attempt {
   #timer: Timer | undefined;
   readonly #watchdog: Watchdog;
   /** Warnings as of the last heartbeat. */
-  #stored_warnings = '[]';
+  #stored_warnings: string;
   #lease: Lease | null = null;
   #heartbeat: Promise<void> | null = null;
 
@@ -45,6 +46,8 @@ export class Attempt {
     private provenAt = performance.now(),
   ) {
     const { stream_run, run, source, destination } = claim;
+    this.warnings = [...stream_run.warnings];
+    this.#stored_warnings = JSON.stringify(this.warnings);
     this.progress = {
       rows_read: 0,
       bytes_read: 0,
@@ -112,8 +115,10 @@ export class Attempt {
   }
 
   warn(code: string, message: string): void {
+    const text = this.redactor.text(message);
     if (this.warnings.length >= MAX_WARNINGS) return;
-    this.warnings.push({ code, message: this.redactor.text(message), stream_name: this.claim.stream_run.stream_name });
+    if (this.warnings.some((known) => known.code === code && known.message === text)) return;
+    this.warnings.push({ code, message: text, stream_name: this.claim.stream_run.stream_name });
   }
 
   /** A warning whose text changes while the attempt goes on. */

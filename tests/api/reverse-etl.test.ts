@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { gunzipSync } from 'node:zlib';
+import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
+import { streamRuns } from '../../db/schema/index.ts';
+import { releaseStreams } from '../../server/runs/worker-deaths.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
@@ -219,6 +222,30 @@ test('an invalid mapping is refused on create', async () => {
     datasets: [DATASET, DATASET],
   });
   expect(refused.body).toMatchObject({ code: 'invalid_parameter', field: 'datasets' });
+});
+
+test('the next attempt keeps the warnings of the one before', async () => {
+  const { source_id, destination_id } = await ends();
+  const stream = { name: 'paying', sync_mode: 'full_refresh', destination_sync_mode: 'append' };
+  const connection = await make.connection({
+    source_id,
+    destination_id,
+    streams: [{ ...stream, destination_table: 'taken_over' }],
+  });
+  let batches = 0;
+  server.on('/crm/taken_over', async () => {
+    batches += 1;
+    if (batches === 2) {
+      const isIt = eq(streamRuns.connection_id, connection.id);
+      // A heartbeat stores them.
+      await until(async () => (await service.deps.db.select().from(streamRuns).where(isIt))[0]!.warnings.length > 0);
+      await releaseStreams(service.deps, isIt);
+    }
+    return Response.json({ failed: batches === 1 ? ['no such person'] : [] });
+  });
+  const ended = await run(connection.id);
+  expect(ended).toMatchObject({ status: 'succeeded', rows_loaded: 19, rows_rejected: 1 });
+  expect(ended.warnings).toMatchObject([{ code: 'rows_rejected', message: expect.stringContaining('no such person') }]);
 });
 
 test('an incremental run sends only new rows, and the counts of an earlier attempt stay', async () => {

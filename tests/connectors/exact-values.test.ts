@@ -155,6 +155,30 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
     expect(warnings.filter((code) => code === 'values_changed')).toHaveLength(6);
   });
 
+  it('with allow, counts what earlier attempts have changed', async () => {
+    const more = { stream_run_id: Bun.randomUUIDv7(), inexact_values: 'allow' } as const;
+    await place.run('create table resumed (id bigint, amount numeric(10,2))');
+    const columns = [column('id', 'integer'), column('amount', 'number')];
+    const openAgain = () => {
+      const stream = { name: 'resumed', fields: [], source_defined_primary_key: null } as never;
+      return place.open(targetOf(stream, { table: 'resumed', stream_id: 'resumed', columns, ...more, fence: ++fence }));
+    };
+    const first = await openAgain();
+    await first.writer.write(batchOf([['1', '1.005']]));
+    await first.writer.checkpoint({ cursor: null });
+    await first.writer.write(batchOf([['2', '2.005']]));
+    await first.writer.abort();
+    const second = await openAgain();
+    await second.writer.write(
+      batchOf([
+        ['2', '2.005'],
+        ['3', '3.005'],
+      ]),
+    );
+    await second.writer.finish(null);
+    expect(second.messages).toEqual([expect.stringMatching(/^3 values of resumed\.amount .*1\.005"$/)]);
+  });
+
   const LABEL = column('label', 'string');
   async function openLabels(table: string, type: string, more: Partial<WriteTarget>) {
     await place.run(`create table ${table} (id bigint, label ${type})`);
@@ -211,11 +235,12 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
           ? `create trigger ${table}_kept before insert on ${table} for each row set @seen = 1`
           : `create view ${table}_kept as select * from ${table}`,
       );
-      const overwrite = async (value: string) => {
+      const overwrite = async (value: string, inexact_values?: 'allow') => {
         const stream = { name: table, fields: [], source_defined_primary_key: null } as never;
         const columns = [column('id', 'integer'), { ...LABEL, type: from as LogicalType }];
-        const { writer } = await place.open(
-          targetOf(stream, { table, columns, stream_id: table, fence: ++fence, mode: 'overwrite' }),
+        const attempt = { stream_run_id: Bun.randomUUIDv7(), fence: ++fence };
+        const { writer, warnings } = await place.open(
+          targetOf(stream, { table, columns, stream_id: table, ...attempt, mode: 'overwrite', inexact_values }),
         );
         try {
           await writer.write(
@@ -224,7 +249,7 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
               ['2', value],
             ]),
           );
-          return await writer.finish(null);
+          return { ...(await writer.finish(null)), warnings };
         } catch (error) {
           await writer.abort();
           throw error;
@@ -234,6 +259,7 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
       expect(await place.values(`select id from ${table}`)).toEqual(['0']);
       expect(await overwrite(good)).toMatchObject({ rows_loaded: 2 });
       expect((await place.values(`select label from ${table} order by id`)).map(String)).toEqual([good, good]);
+      expect(await overwrite(bad, 'allow')).toMatchObject({ rows_loaded: 2, warnings: ['values_changed'] });
     },
   );
 });

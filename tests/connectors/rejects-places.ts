@@ -11,7 +11,8 @@ import { destinationConfig as postgresConfig, type twoDatabases } from './postgr
 
 /** A database that keeps rejected rows. */
 export interface RejectingPlace {
-  open(target: WriteTarget): Promise<{ writer: Writer; warnings: string[] }>;
+  /** `warnings`: their codes. `messages`: their texts. */
+  open(target: WriteTarget): Promise<{ writer: Writer; warnings: string[]; messages: string[] }>;
   /** The values of the first column, in order, empty texts for NULL. */
   values(query: string): Promise<string[]>;
   run(statement: string): Promise<unknown>;
@@ -22,11 +23,23 @@ export interface RejectingPlace {
   after?(): Promise<unknown>;
 }
 
+/** The texts of all warnings from now on. */
+function messagesOf(ctx: { warn(code: string, message: string): void }): string[] {
+  const messages: string[] = [];
+  const { warn } = ctx;
+  ctx.warn = (code, message) => {
+    warn(code, message);
+    messages.push(message);
+  };
+  return messages;
+}
+
 export function postgresPlace(sides: ReturnType<typeof twoDatabases>): RejectingPlace {
   return {
     async open(target) {
       const { ctx, warnings } = postgresConfig(sides.destination);
-      return { writer: await postgresDestination.open(ctx, target), warnings };
+      const messages = messagesOf(ctx);
+      return { writer: await postgresDestination.open(ctx, target), warnings, messages };
     },
     values: async (query) =>
       (await sides.destination.sql.unsafe(query)).map((row) => String(Object.values(row)[0] ?? '')),
@@ -41,7 +54,8 @@ export function mysqlPlace(side: MysqlSide, loads: boolean): RejectingPlace {
   return {
     async open(target) {
       const { ctx, warnings } = mysqlConfig(side);
-      return { writer: await mysqlDestination.open(ctx, target), warnings };
+      const messages = messagesOf(ctx);
+      return { writer: await mysqlDestination.open(ctx, target), warnings, messages };
     },
     values: async (query) => (await side.sql(query)).map((row) => Object.values(row).map(String)[0] ?? ''),
     run: (statement) => side.sql(statement),
@@ -60,9 +74,11 @@ export async function duckDbPlace(): Promise<RejectingPlace> {
       const warnings: string[] = [];
       const ctx = contextOfAny(duckDbDestination, folder, { settings: { path: 'data.duckdb' } });
       ctx.warn = (code) => void warnings.push(code);
+      const messages = messagesOf(ctx);
       return {
         writer: await duckDbDestination.open(ctx as ConnectorContext<DuckDbDestinationConfig>, target),
         warnings,
+        messages,
       };
     },
     values: async (query) => (await onDuckDb(file, query)).map(([value]) => value ?? ''),

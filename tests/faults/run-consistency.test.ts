@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import postgres from 'postgres';
-import { connectionStreams, snapshots } from '../../db/schema/index.ts';
+import { connections, connectionStreams, snapshots } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
@@ -32,8 +32,8 @@ const parametersOf = (url: string) => {
 
 /** Two accounts with a total of 1,000. Each transfer between them is one transaction. */
 await source.unsafe(`
-  create table checking (id int primary key, balance int not null);
-  create table savings (id int primary key, balance int not null);
+  create table checking (id int primary key, balance numeric not null);
+  create table savings (id int primary key, balance numeric not null);
   insert into checking values (1, 600);
   insert into savings values (1, 400)`);
 const transfer = (amount: number) =>
@@ -217,6 +217,16 @@ describe('in one worker', () => {
     expect(run.error).toMatchObject({ code: 'table_is_referenced' });
     expect(await shown('attached')).toBe(1000);
     await target.unsafe('drop table attached.other');
+
+    await transfer(0.5);
+    await target.unsafe('alter table attached.savings alter balance type numeric(6)');
+    expect((await runEnded(service, await made.start())).error).toMatchObject({ code: 'value_does_not_fit' });
+    await db.update(connections).set({ inexact_values: 'allow' }).where(eq(connections.id, made.connection.id));
+    expect(await runEnded(service, await made.start())).toMatchObject({
+      status: 'succeeded',
+      warnings: [{ code: 'values_changed', message: expect.stringMatching(/^1 value of savings\.balance /) }],
+    });
+    await transfer(-0.5);
   });
 
   test('an old snapshot is a warning, and one stream or consistency: stream need none', async () => {

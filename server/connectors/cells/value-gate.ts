@@ -38,6 +38,31 @@ const asWritten = (column: TargetColumn, holds: ValueType): ValueType =>
 /** JSON stays JSON in a column of text. */
 const isNested = ({ type }: TargetColumn) => type === 'json' || type === 'array';
 
+/** Values that were changed to fit, by column. `first`: one of them, as it arrived. `shown`: the column's type. */
+export type ChangedValues = Record<string, { count: number; first: string; shown: string }>;
+
+/** What both of them count. */
+export function sumOfChanged(one: ChangedValues, other: ChangedValues): ChangedValues {
+  const sum = { ...one };
+  for (const [name, added] of Object.entries(other)) {
+    const before = sum[name];
+    sum[name] = before ? { ...before, count: before.count + added.count } : added;
+  }
+  return sum;
+}
+
+/** One warning for each column. */
+export function warnOfChanged(
+  table: string,
+  changed: ChangedValues,
+  warn: (code: string, message: string) => void,
+): void {
+  for (const [name, { count, first, shown }] of Object.entries(changed)) {
+    const values = `${count} ${count === 1 ? 'value' : 'values'} of ${table}.${name}`;
+    warn('values_changed', `${values} did not fit ${shown} exactly and were changed. The first one: ${first}`);
+  }
+}
+
 const MAX_SHOWN = 100;
 /** A value in a message. */
 export const shortened = (cell: string): string =>
@@ -115,16 +140,17 @@ export class ValueGate {
     return this.#rows;
   }
 
+  get changed(): ChangedValues {
+    let all: ChangedValues = {};
+    for (const { name, shown, changed: count, first } of this.checks) {
+      if (count > 0) all = sumOfChanged(all, { [name]: { count, first: shortened(first), shown } });
+    }
+    return all;
+  }
+
   /** One warning for each column whose values were changed. */
   warn(warn: (code: string, message: string) => void): void {
-    for (const { name, shown, changed, first } of this.checks) {
-      if (changed === 0) continue;
-      const values = `${changed} ${changed === 1 ? 'value' : 'values'} of ${this.options.table}.${name}`;
-      warn(
-        'values_changed',
-        `${values} did not fit ${shown} exactly and were changed. The first one: ${shortened(first)}`,
-      );
-    }
+    warnOfChanged(this.options.table, this.changed, warn);
   }
 
   #refusal({ name, shown, cast }: Check, cell: string): DataError {

@@ -74,6 +74,8 @@ class HttpWriter implements Writer {
   }
 
   async abort(): Promise<void> {
+    // What was sent stays sent.
+    this.#gate?.warn((code, message) => this.ctx.warn(code, message));
     this.#rows = [];
     this.#bytes = 0;
   }

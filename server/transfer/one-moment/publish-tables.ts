@@ -1,11 +1,13 @@
 import { presentable, withConnector } from '../../connector-runtime/account-connector-calls.ts';
+import { redactorOf } from '../../connector-runtime/connector-secrets.ts';
 import type { AnyDestination, PublishGroup } from '../../connectors/contract/connector.ts';
+import type { StoredWarning } from '../../../db/schema/index.ts';
 import type { Deps } from '../../deps.ts';
 import { isLiveRun } from '../../pipeline/run-states.ts';
 import { periodic } from '../../platform/periodic.ts';
 import { recordSuccess } from '../../runs/connector-health.ts';
 import { advanceRun } from '../../runs/finish-run.ts';
-import { lockRun } from '../../runs/lock-run.ts';
+import { lockRun, warnOfRun } from '../../runs/lock-run.ts';
 import {
   claimPublication,
   failPublishing,
@@ -30,11 +32,15 @@ export async function publishTablesJob(deps: Deps, connection_run_id: string): P
     every_ms: HEARTBEAT_MS,
     onError: (error) => deps.log.warn({ err: error }, 'heartbeat failed'),
   });
+  const redactor = redactorOf(deps, [work.destination]);
+  const warnings: StoredWarning[] = [];
+  const warn = (code: string, message: string) =>
+    void warnings.push({ code, message: redactor.text(message), stream_name: null });
   try {
     await withConnector(
       deps,
       work.destination,
-      { ms: WORK_MS, use: useOfRun(work.run) },
+      { ms: WORK_MS, use: useOfRun(work.run), warn },
       async ({ connector, ctx }) => {
         const destination = connector as AnyDestination;
         await (work.what === 'publish' ? destination.publish : destination.discard)?.call(
@@ -53,6 +59,7 @@ export async function publishTablesJob(deps: Deps, connection_run_id: string): P
     const run = await lockRun(tx, work.run.id);
     await recordSettled(tx, work.run);
     if (!run || !isLiveRun(run.status) || work.what === 'discard') return;
+    await warnOfRun(tx, run, warnings);
     await succeedPublished(tx, { run, streams: work.streams });
     await recordSuccess(tx, work);
     await advanceRun(tx, deps.queue, run);

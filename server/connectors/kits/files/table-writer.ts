@@ -10,7 +10,7 @@ import type {
   WriteTarget,
 } from '../../contract/connector.ts';
 import { FencedError } from '../../contract/errors.ts';
-import { ValueGate } from '../../cells/value-gate.ts';
+import { type ChangedValues, sumOfChanged, ValueGate, warnOfChanged } from '../../cells/value-gate.ts';
 import { refuseReserved } from '../../contract/reserved-names.ts';
 import { FORMATS } from './formats.ts';
 import type { OutputFile, Segment } from './formats/format.ts';
@@ -90,6 +90,8 @@ class TableWriter implements Writer {
   readonly committed: CommittedState | null;
   readonly held: HeldPosition;
   readonly #gate: ValueGate | null;
+  /** Values that earlier attempts of this stream run have changed and committed. */
+  readonly #changedBefore: ChangedValues;
   private output: (NamedDraft & { file: OutputFile }) | null = null;
   /** Finished files that are not committed yet, and their total size. */
   private kept: NamedDraft[] = [];
@@ -104,6 +106,8 @@ class TableWriter implements Writer {
     this.committed = committed;
     this.held = held;
     this.#gate = ValueGate.ofTarget(work.target, this.format.texts);
+    this.#changedBefore = this.#ownCommit?.changed ?? {};
+    if (committed?.finished) this.#warn();
     this.byteFormats = this.#gate?.needsCells ? [] : (this.format.bytes?.formats(work.target.columns) ?? []);
   }
 
@@ -164,8 +168,9 @@ class TableWriter implements Writer {
       // A stream without rows replaces the old ones too, with a file that has only the columns.
       const empty = this.kept.length === 0;
       if (empty && this.work.target.mode === 'overwrite') this.output ??= await this.begin();
-      this.#gate?.warn((code, message) => this.ctx.warn(code, message));
-      return this.commit(state, true);
+      const counts = await this.commit(state, true);
+      this.#warn();
+      return counts;
     });
   }
 
@@ -189,8 +194,18 @@ class TableWriter implements Writer {
   }
 
   private counts(): WriteCounts {
+    return this.#ownCommit?.counts ?? NO_COUNTS;
+  }
+
+  get #ownCommit(): CommitRecord | null {
     const { store, target } = this.work;
-    return store.last?.stream_run_id === target.stream_run_id ? store.last.counts : NO_COUNTS;
+    return store.last?.stream_run_id === target.stream_run_id ? store.last : null;
+  }
+
+  /** Of what is committed. */
+  #warn(): void {
+    const changed = this.#ownCommit?.changed ?? {};
+    warnOfChanged(this.work.target.table, changed, (code, message) => this.ctx.warn(code, message));
   }
 
   private async commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
@@ -210,6 +225,7 @@ class TableWriter implements Writer {
       state_version: current.state_version + (state ? 1 : 0),
       finished,
       counts,
+      changed: sumOfChanged(this.#changedBefore, this.#gate?.changed ?? {}),
       files: last.files + files.length,
       publish: files.map(({ draft }) => draft.published()),
       remove: replaced.filter((name) => DATA_FILE.test(name) && files.every((file) => file.name !== name)),

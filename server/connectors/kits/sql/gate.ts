@@ -1,5 +1,5 @@
 import { castBetween, limitsBetween } from '../../cells/casts.ts';
-import { inexactValue, ValueGate } from '../../cells/value-gate.ts';
+import { type ChangedValues, inexactValue, shortened, ValueGate } from '../../cells/value-gate.ts';
 import type { Dialect, SqlDatabase } from './dialect.ts';
 import type { ExistingTable, Target } from './target.ts';
 
@@ -14,16 +14,17 @@ export const gateOf = ({ holds, texts }: Dialect, target: Target): ValueGate | n
   );
 
 /**
- * Before rows of a new table are copied into one that stays: the server would round what a narrower column of that one
+ * Before rows of a new table are copied into one that stays: the server rounds what a narrower column of that one
  * cannot hold. `as` is the SQL type of a cast to a column's type; null: such values are not looked at.
+ * @returns the values that will change, with `inexact_values: allow`
  * @throws DataError `value_does_not_fit`
  */
-export async function assertHolds(
+export async function changedByCopy(
   { session, dialect }: SqlDatabase,
   target: Target,
   { from, old, as }: { from: string; old: ExistingTable; as(type: string): string | null },
-): Promise<void> {
-  if (target.inexact_values === 'allow') return;
+): Promise<ChangedValues> {
+  const found: ChangedValues = {};
   for (const { name, type } of target.typed) {
     const shown = old.types.get(dialect.names.fold(name)) ?? type;
     const [fresh, kept] = [dialect.holds(type), dialect.holds(shown)];
@@ -40,6 +41,11 @@ export async function assertHolds(
       : cast;
     if (changes === null) continue;
     const { rows } = await session.query(`select ${column} from ${from} where ${changes} limit 1`, { slow: true });
-    if (rows.length > 0) throw inexactValue({ table: target.table, name, shown, hint: true }, rows[0]?.[0] ?? '');
+    if (rows.length === 0) continue;
+    const first = rows[0]?.[0] ?? '';
+    if (target.inexact_values !== 'allow') throw inexactValue({ table: target.table, name, shown, hint: true }, first);
+    const counted = await session.query(`select count(*) from ${from} where ${changes}`, { slow: true });
+    found[name] = { count: Number(counted.rows[0]?.[0]), first: shortened(first), shown };
   }
+  return found;
 }

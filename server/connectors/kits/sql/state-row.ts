@@ -1,3 +1,4 @@
+import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { CommittedState, HeldPosition, StreamState, WriteCounts } from '../../contract/connector.ts';
 import { FencedError } from '../../contract/errors.ts';
 import { type SqlDatabase, type Row, textOrNull } from './dialect.ts';
@@ -15,6 +16,8 @@ export interface StateCommit {
   /** Null: the stored state stays. */
   state: StreamState | null;
   counts: WriteCounts;
+  /** Of this stream run. Absent: none. */
+  changed?: ChangedValues;
   finished: boolean;
   extra?: ExtraState;
 }
@@ -25,6 +28,8 @@ export interface StateRow {
   committed: CommittedState | null;
   /** Totals of this stream run that are committed. */
   counts: WriteCounts;
+  /** Values that earlier attempts of this stream run have changed and committed. */
+  changed: ChangedValues;
   /** The stream has committed to this schema before, in any run. */
   known: boolean;
   /** The last commit left rows in the table. */
@@ -134,6 +139,7 @@ export async function claimState(
   return {
     committed: ahead ? stored : null,
     counts: stored.counts,
+    changed: stored.same_stream_run ? changedValues(row) : {},
     known: row[3] != null,
     left_rows,
     held: {
@@ -168,14 +174,14 @@ function recorder(
   const extras = (extra: ExtraState) =>
     Object.entries(extra).map(([name, value]) => `${name} = ${textOrNull(dialect, value)}`);
   return {
-    async record({ state, counts, finished, extra = {} }) {
+    async record({ state, counts, changed = {}, finished, extra = {} }) {
       recorded = state ? { state: JSON.stringify(state), version: current.version + 1 } : current;
       await update([
         `state = ${textOrNull(dialect, recorded.state)}`,
         `state_version = ${recorded.version}`,
         `stream_run_id = ${dialect.literal(target.stream_run_id)}`,
         `finished = ${finished}`,
-        `counts = ${dialect.literal(JSON.stringify({ ...counts, left_rows: leavesRows(target, counts, left_rows) }))}`,
+        `counts = ${dialect.literal(JSON.stringify({ ...counts, changed, left_rows: leavesRows(target, counts, left_rows) }))}`,
         ...extras(extra),
       ]);
     },
@@ -199,8 +205,17 @@ function leavesRows({ mode }: PlacedTarget, counts: WriteCounts, before: boolean
 
 const leftRows = (row: Row): boolean => row[5] != null && JSON.parse(row[5]).left_rows === true;
 
+/** What is stored beside the counts. */
+interface BesideCounts {
+  left_rows?: boolean;
+  changed?: ChangedValues;
+}
+
+const changedValues = (row: Row): ChangedValues =>
+  row[5] == null ? {} : ((JSON.parse(row[5]) as BesideCounts).changed ?? {});
+
 function countsOf(text: string): WriteCounts {
-  const { left_rows: _, ...counts } = JSON.parse(text) as WriteCounts & { left_rows?: boolean };
+  const { left_rows: _, changed: __, ...counts } = JSON.parse(text) as WriteCounts & BesideCounts;
   return counts;
 }
 

@@ -10,7 +10,7 @@ import type {
   Writer,
 } from '../../contract/connector.ts';
 import { ConnectorError, type DataError } from '../../contract/errors.ts';
-import { type ValueGate, withRow } from '../../cells/value-gate.ts';
+import { type ChangedValues, sumOfChanged, type ValueGate, warnOfChanged, withRow } from '../../cells/value-gate.ts';
 import type { Copied, RejectCount } from './rejects.ts';
 import { rowsToStage, type StagedChanges } from './staged-changes.ts';
 import type { ExtraState, StateRow } from './state-row.ts';
@@ -22,6 +22,8 @@ export interface Loaded extends Copied {
   deleted?: number;
   /** Rows that were counted as copied and then rejected. */
   rejected?: number;
+  /** By the database itself, beyond those that the gate changed. */
+  changed?: ChangedValues;
   extra?: ExtraState;
 }
 
@@ -71,6 +73,8 @@ export class SqlWriter implements Writer {
   #counts: WriteCounts;
   /** Rows that were taken without being staged, less those staged to be deleted. */
   #unstaged = 0;
+  /** Values of this stream run that were changed, earlier attempts included, as committed. */
+  #changed: ChangedValues;
   readonly #key: number[];
 
   constructor(private readonly parts: WriterParts) {
@@ -78,6 +82,9 @@ export class SqlWriter implements Writer {
     this.committed = state.committed;
     this.held = state.held;
     this.#counts = state.counts;
+    this.#changed = state.changed;
+    // An attempt that ended between this commit and its report.
+    if (state.committed?.finished || state.committed?.ready) this.#warn();
     this.#key = target.primary_key.map((name) => target.columns.findIndex((column) => column.name === name));
   }
 
@@ -112,20 +119,25 @@ export class SqlWriter implements Writer {
   }
 
   async finish(state: StreamState | null): Promise<WriteCounts> {
-    const { ctx, gate, load, rejected, target } = this.parts;
+    const { load } = this.parts;
     const counts = await this.guard(async () => {
       // A stream without rows still creates, or empties, its table.
       await this.prepare();
       return this.#commit(state, true);
     });
-    rejected?.warn(ctx, target.schema);
-    gate?.warn((code, message) => ctx.warn(code, message));
+    this.#warn();
     await load.close();
     return counts;
   }
 
   async abort(): Promise<void> {
     await this.parts.load.abort();
+  }
+
+  #warn(): void {
+    const { ctx, rejected, target } = this.parts;
+    rejected?.warn(ctx, target.schema);
+    warnOfChanged(target.table, this.#changed, (code, message) => ctx.warn(code, message));
   }
 
   protected async prepare(): Promise<void> {
@@ -155,20 +167,22 @@ export class SqlWriter implements Writer {
   }
 
   async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
-    const { load, rejected, state: row, target } = this.parts;
+    const { gate, load, rejected, state: row, target } = this.parts;
     const isDeferred = target.publish_with != null;
     let counts = this.#counts;
+    let changed = this.#changed;
     await load.commit(
       async (loaded) => {
         counts = this.#add(loaded);
         if (rejected) counts.rows_rejected = rejected.count;
-        await row.record({ state, counts, finished: finished && !isDeferred, extra: loaded.extra });
+        changed = [gate?.changed ?? {}, loaded.changed ?? {}].reduce(sumOfChanged, row.changed);
+        await row.record({ state, counts, changed, finished: finished && !isDeferred, extra: loaded.extra });
       },
       this.prepared,
       finished,
     );
     row.confirm();
-    [this.#counts, this.#unstaged, this.prepared] = [counts, 0, false];
+    [this.#counts, this.#changed, this.#unstaged, this.prepared] = [counts, changed, 0, false];
     return counts;
   }
 

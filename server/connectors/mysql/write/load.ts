@@ -1,10 +1,11 @@
+import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { Cell } from '../../contract/connector.ts';
 import { columnList, type Dialect } from '../../kits/sql/dialect.ts';
 import { shortHash } from '../../kits/sql/names.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type Stage, stageOf } from '../../kits/sql/stage.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
-import { assertHolds } from '../../kits/sql/gate.ts';
+import { changedByCopy } from '../../kits/sql/gate.ts';
 import { adaptTable, createTable } from '../../kits/sql/tables.ts';
 import { isMerge, keyOf } from '../../kits/sql/target.ts';
 import type { MysqlSession } from '../connection/session.ts';
@@ -43,6 +44,7 @@ interface Completed {
   updated: number;
   deleted?: number;
   rejected?: number;
+  changed?: ChangedValues;
   /** Committed with the state. */
   pending?: PendingTable;
 }
@@ -111,7 +113,7 @@ function overwrite(work: Work): Load {
       if (!old || !copied) return { updated: 0, pending: pending('swapping') };
       // Commits the rows of the new table, which has no readers yet.
       await adaptTable(work, target, old);
-      await assertHolds(work, target, { from: freshRelation, old, as: castType });
+      const changed = await changedByCopy(work, target, { from: freshRelation, old, as: castType });
       await session.query('start transaction');
       const columns = columnList(
         dialect,
@@ -120,7 +122,7 @@ function overwrite(work: Work): Load {
       await session.query(`delete from ${target.relation}`, { slow: true });
       const rows = `select ${columns} from ${freshRelation}`;
       await session.query(`insert into ${target.relation} (${columns}) ${rows}`, { slow: true });
-      return { updated: 0, pending: pending('loading') };
+      return { updated: 0, changed, pending: pending('loading') };
     },
     async finish() {
       if (copied) await session.query(`drop table if exists ${freshRelation}`, { slow: true });

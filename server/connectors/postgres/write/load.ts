@@ -1,3 +1,4 @@
+import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { Cell } from '../../contract/connector.ts';
 import { shortHash } from '../../kits/sql/names.ts';
 import type { ExtraState } from '../../kits/sql/state-row.ts';
@@ -26,14 +27,19 @@ export interface Load {
   readonly stage?: Stage;
   /**
    * Brings the copied rows into place. `rejects`: takes those that cannot be.
-   * @returns rows that replaced others, rows that are gone, and copied ones that were rejected
+   * @returns rows that replaced others, rows that are gone, copied ones that were rejected, and values that changed
    */
-  complete(
-    session: PgSession,
-    rejects: Rejects | null,
-  ): Promise<{ updated: number; deleted: number; rejected?: number; extra?: ExtraState }>;
+  complete(session: PgSession, rejects: Rejects | null): Promise<Completed>;
   /** A row that could not be copied exists at the source; absent: what was not copied stays as it is. */
   present?(session: PgSession, row: readonly Cell[]): Promise<void>;
+}
+
+interface Completed {
+  updated: number;
+  deleted: number;
+  rejected?: number;
+  changed?: ChangedValues;
+  extra?: ExtraState;
 }
 
 export function loadOf(target: PgTarget): Load {
@@ -73,9 +79,9 @@ function overwrite(target: PgTarget): Load {
     },
     async complete(session) {
       await addKey(session, target, fresh);
-      if (target.publish_with == null) await swapIn(session, target, fresh);
+      const changed = target.publish_with == null ? await swapIn(session, target, fresh) : {};
       const ready = target.publish_with == null ? null : JSON.stringify(readyTable(target, fresh));
-      return { updated: 0, deleted: 0, extra: { [READY]: ready } };
+      return { updated: 0, deleted: 0, changed, extra: { [READY]: ready } };
     },
   };
 }

@@ -1,3 +1,4 @@
+import { warnOfChanged } from '../../cells/value-gate.ts';
 import type { ConnectorContext, PublishedStream, PublishGroup } from '../../contract/connector.ts';
 import { ConfigurationError, FencedError } from '../../contract/errors.ts';
 import { STATE_TABLE } from '../../kits/sql/state-row.ts';
@@ -35,7 +36,7 @@ export async function publishTables(ctx: Context, group: PublishGroup): Promise<
       const old = await findTable(session, placed.schema, one.table);
       tables.push({ target: targetOf(placed, one, old), fresh: one.fresh, old });
     }
-    await replaceAll(session, tables);
+    await replaceAll(ctx, session, tables);
     await session.query(
       `update ${relation(placed.schema, STATE_TABLE)} set finished = true, ${READY} = null, updated_at = now()
         where connection_id = ${literal(group.connection_id)} and stream_id in (${streamIds(group.streams)})`,
@@ -143,7 +144,7 @@ async function readyTables(session: PgSession, group: Placed): Promise<ReadyTabl
 }
 
 function targetOf({ schema, connection_id, publish_with }: Placed, ready: ReadyTable, old: PgTable | null): PgTarget {
-  const { table, columns, primary_key, stream_run_id } = ready;
+  const { table, columns, primary_key, stream_run_id, inexact_values } = ready;
   const target = {
     schema,
     table,
@@ -152,6 +153,7 @@ function targetOf({ schema, connection_id, publish_with }: Placed, ready: ReadyT
     publish_with,
     connection_id,
     stream_run_id,
+    inexact_values,
     mode: 'overwrite' as const,
     cursor_column: null,
     stream_id: '',
@@ -166,12 +168,12 @@ function targetOf({ schema, connection_id, publish_with }: Placed, ready: ReadyT
  * A reader whose snapshot is older than the commit sees the rows of a new table, and the old rows of a table whose rows
  * were replaced. It must not see both kinds, so one table that cannot be dropped has the rows of all tables replaced.
  */
-async function replaceAll(session: PgSession, tables: readonly Replacement[]): Promise<void> {
+async function replaceAll(ctx: Context, session: PgSession, tables: readonly Replacement[]): Promise<void> {
   const inPlace = await mustStay(session, tables);
   const created = tables.filter(({ old }) => old === null);
   const replaced = tables.filter(({ old }) => old !== null);
   if (!inPlace) for (const { target, ...how } of replaced) await replaceTable(session, target, how);
-  else await replaceRows(session, replaced as (Replacement & { old: PgTable })[]);
+  else await replaceRows(ctx, session, replaced as (Replacement & { old: PgTable })[]);
   for (const { target, ...how } of created) await replaceTable(session, target, how);
 }
 
@@ -199,8 +201,15 @@ async function referencedFrom(session: PgSession, { oid }: PgTable, oids: readon
 }
 
 /** Rows that refer to others are deleted before them and inserted after them. */
-async function replaceRows(session: PgSession, tables: readonly (Replacement & { old: PgTable })[]): Promise<void> {
-  for (const { target, old, fresh } of tables) await prepareInPlace(session, target, { old, fresh });
+async function replaceRows(
+  ctx: Context,
+  session: PgSession,
+  tables: readonly (Replacement & { old: PgTable })[],
+): Promise<void> {
+  for (const { target, old, fresh } of tables) {
+    const changed = await prepareInPlace(session, target, { old, fresh });
+    warnOfChanged(target.table, changed, (code, message) => ctx.warn(code, message));
+  }
   await session.query('set constraints all deferred');
   const parentsFirst = await byReference(session, tables);
   for (const { target } of parentsFirst.toReversed()) {

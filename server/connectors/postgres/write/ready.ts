@@ -18,6 +18,8 @@ export interface ReadyTable {
   table: string;
   columns: TargetColumn[];
   primary_key: string[];
+  /** Absent: an earlier version wrote this. */
+  inexact_values?: 'refuse' | 'allow';
 }
 
 export const readyTable = (target: PlacedTarget, fresh: string): ReadyTable => ({
@@ -27,6 +29,7 @@ export const readyTable = (target: PlacedTarget, fresh: string): ReadyTable => (
   table: target.table,
   columns: target.columns,
   primary_key: target.primary_key,
+  inexact_values: target.inexact_values,
 });
 
 export const parseReady = (text: string | null | undefined): ReadyTable | null =>

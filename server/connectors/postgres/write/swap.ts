@@ -1,5 +1,6 @@
 import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
-import { assertHolds } from '../../kits/sql/gate.ts';
+import type { ChangedValues } from '../../cells/value-gate.ts';
+import { changedByCopy } from '../../kits/sql/gate.ts';
 import { adaptTable } from '../../kits/sql/tables.ts';
 import type { PgSession } from '../connection/session.ts';
 import { columnList, derivedName, identifier, literal, relation } from '../connection/sql.ts';
@@ -17,21 +18,23 @@ const MAX_LOCK_ATTEMPTS = 60;
  * Objects attached to the old table (views, indexes, triggers, policies, comments and so on) would be lost or would
  * prevent the drop. Such a table stays and receives the new rows instead: they are written a second time, and readers
  * wait meanwhile. Foreign keys of other tables prevent both.
+ * @returns values that the table that stays does not hold exactly
  */
-export async function swapIn(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
+export async function swapIn(session: PgSession, target: PgTarget, fresh: string): Promise<ChangedValues> {
   const old = await findTable(session, target.schema, target.table);
   if (old) {
     await lockTable(session, target.relation);
     const { referenced, attached } = await attachments(session, old);
     if (referenced) throw refuseReferenced(target);
     if (attached) {
-      await prepareInPlace(session, target, { old, fresh });
+      const changed = await prepareInPlace(session, target, { old, fresh });
       await session.query(`truncate ${target.relation}`, { slow: true });
       await insertFresh(session, target, fresh);
-      return;
+      return changed;
     }
   }
   await replaceTable(session, target, { old, fresh });
+  return {};
 }
 
 /** The index is built after the rows are copied, which is faster. */
@@ -59,11 +62,15 @@ export async function replaceTable(
   await renameKey(session, target, fresh);
 }
 
-/** Gives the old table the columns of the new one. */
-export async function prepareInPlace(session: PgSession, target: PgTarget, { old, fresh }: Replacement): Promise<void> {
+/** Gives the old table the columns of the new one. @returns values that it does not hold exactly */
+export async function prepareInPlace(
+  session: PgSession,
+  target: PgTarget,
+  { old, fresh }: Replacement,
+): Promise<ChangedValues> {
   const from = relation(target.schema, fresh);
   await adaptTable({ session, dialect: postgres }, target, old);
-  await assertHolds({ session, dialect: postgres }, target, { from, old, as: (type) => type });
+  return changedByCopy({ session, dialect: postgres }, target, { from, old, as: (type) => type });
 }
 
 /** Moves the rows of the new table into the old one. */

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import type { ChangedValues } from '../../../cells/value-gate.ts';
 import type { StreamState, WriteCounts, WriteTarget } from '../../../contract/connector.ts';
 import type { DestinationContext, FileSourceConfig, SourceContext } from '../settings/files.ts';
 import type { CheckStep } from './check-steps.ts';
@@ -107,6 +108,8 @@ export interface CommitRecord {
   state_version: number;
   finished: boolean;
   counts: WriteCounts;
+  /** Of this stream run. Absent: none. */
+  changed?: ChangedValues;
   /** Number of files that this stream run has published. */
   files: number;
   /** Drafts that the commit publishes: a rename, or the completion of an upload with the tags of its `parts`. */

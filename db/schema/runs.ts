@@ -52,6 +52,15 @@ export interface StoredWarning {
   stream_name: string | null;
 }
 
+/** One line of a run's log, in words. */
+export interface StoredLogLine {
+  at: string;
+  level: 'info' | 'warning' | 'error';
+  code: string;
+  message: string;
+  attempt: number;
+}
+
 /** What a stream run has loaded into a table that is not published yet. */
 export interface ReadyStream {
   counts: {
@@ -229,6 +238,8 @@ export const streamRuns = pgTable(
     rate_limited_until: instant('rate_limited_until'),
     error: jsonb('error').$type<StoredRunError>(),
     warnings: jsonb('warnings').$type<StoredWarning[]>().notNull().default([]),
+    /** What its attempts did, oldest first. Only appended to, by statements that update the row anyway. */
+    log: jsonb('log').$type<StoredLogLine[]>().notNull().default([]),
     created_at: createdAt(),
     updated_at: updatedAt(),
   },

@@ -24,7 +24,8 @@ export interface StreamInUse {
   source: AccountConnectorRow;
 }
 
-type InUse = { deps: Deps; claim: StreamInUse };
+/** `note`: adds a line to the log of the run. */
+type InUse = { deps: Deps; claim: StreamInUse; note(code: string, message: string): void };
 type Loaded = { schema: StreamSchema; stream: StreamRow };
 
 /**
@@ -49,10 +50,11 @@ export async function loadCurrentStream(
 const stateOf = ({ stream }: StreamInUse) => (stream.sync_mode === 'incremental' ? stream.state : null);
 
 async function upToDate(
-  { deps, claim }: InUse,
+  attempt: InUse,
   { schema, stream, overrides }: Awaited<ReturnType<typeof loadStream>>,
   describe: () => Promise<StreamSchema | null | undefined>,
 ): Promise<Loaded> {
+  const { deps, claim } = attempt;
   const found = schema.dataset_sql === undefined ? await onSide('source', describe) : undefined;
   if (found === undefined) return { schema, stream };
   const live = found && applyOverrides(found, overrides);
@@ -60,6 +62,7 @@ async function upToDate(
   if (changes.length === 0) return { schema, stream };
   const broken = changes.filter((change) => judge(change, stream) === 'breaking');
   if (broken.length > 0 || !found) throw new SideError('source', asError(broken));
+  attempt.note('schema_changed', `The schema has changed at the source: ${reviewText(changes)}`);
   await deps.db.transaction((tx) => storeStream(tx, claim.source, found));
   const [row] = await deps.db
     .select({ fields: connectionStreams.fields })

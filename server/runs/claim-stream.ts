@@ -6,6 +6,7 @@ import {
   connections,
   connectionStreams,
   type RunRow,
+  type StoredLogLine,
   type StoredWarning,
   type StreamRow,
   type StreamRunRow,
@@ -16,6 +17,7 @@ import type { StreamState, WriteCounts } from '../connectors/contract/connector.
 import { loadSides } from './load-sides.ts';
 import { emitRunEvent } from '../events/run-events.ts';
 import { lockRun } from './lock-run.ts';
+import { MAX_LOG_LINES, withLine, withLines } from './log/append-lines.ts';
 import { isGrouped, shareSnapshot, sharedSnapshotOf } from './shared-snapshot.ts';
 import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
@@ -92,13 +94,21 @@ export async function claimStream(db: Db, stream_run_id: string, worker_id: stri
   };
 }
 
+const CLAIMED_ATTEMPT = sql`case when ${streamRuns.started_at} is null then 1 else ${streamRuns.attempt} + 1 end`;
+
 /** What a claim sets. */
 export const claimColumns = (worker_id: string, fence: SQL) => ({
   status: 'running' as const,
   fence,
   heartbeat_at: sql`clock_timestamp()`,
   started_at: sql`coalesce(${streamRuns.started_at}, clock_timestamp())`,
-  attempt: sql`case when ${streamRuns.started_at} is null then 1 else ${streamRuns.attempt} + 1 end`,
+  attempt: CLAIMED_ATTEMPT,
+  log: withLine({
+    level: 'info',
+    code: 'claimed',
+    message: sql`format('Attempt %s begins on worker %s', ${CLAIMED_ATTEMPT}, ${worker_id.slice(-12)}::text)`,
+    attempt: CLAIMED_ATTEMPT,
+  }),
   rate_limited_until: null,
   snapshot_generation: null,
   worker_id,
@@ -196,12 +206,13 @@ export async function raiseFences(db: Db, floor: number): Promise<void> {
 export async function recordProgress(
   db: Db,
   claim: Claim,
-  progress: Progress & { warnings?: StoredWarning[] },
+  { lines = [], ...progress }: Progress & { warnings?: StoredWarning[]; lines?: readonly StoredLogLine[] },
 ): Promise<RunStatus | null> {
   const [held] = await db
     .update(streamRuns)
     .set({
       ...progress,
+      ...(lines.length > 0 && { log: withLines(lines) }),
       status: progress.rate_limited_until ? 'rate_limited' : 'running',
       heartbeat_at: sql`clock_timestamp()`,
     })
@@ -221,7 +232,12 @@ interface SharedProgress {
 /** As `recordProgress`, for claims with one fence. @returns null if this worker has lost one of them */
 export async function recordSharedProgress(
   db: Db,
-  held: readonly { claim: Claim; progress: Progress; warnings: readonly StoredWarning[] }[],
+  held: readonly {
+    claim: Claim;
+    progress: Progress;
+    warnings: readonly StoredWarning[];
+    lines: readonly StoredLogLine[];
+  }[],
 ): Promise<SharedProgress | null> {
   const [first] = held;
   if (!first) return null;
@@ -229,17 +245,19 @@ export async function recordSharedProgress(
     id: one.claim.stream_run.id,
     ...one.progress,
     warnings: one.warnings.length > 0 ? one.warnings : undefined,
+    lines: one.lines,
   }));
   const rows = await db.execute<SharedProgress & Record<string, unknown>>(sql`
     update stream_runs s set rows_read = p.rows_read, bytes_read = p.bytes_read, rows_loaded = p.rows_loaded,
       rows_updated = p.rows_updated, rows_deleted = p.rows_deleted, bytes_loaded = p.bytes_loaded,
       log_lag_bytes = p.log_lag_bytes, requests_count = p.requests_count, estimated_rows = p.estimated_rows,
       first_row_at = p.first_row_at, warnings = coalesce(p.warnings, s.warnings), source_snapshot = p.source_snapshot,
+      log = case when jsonb_array_length(s.log) < ${MAX_LOG_LINES}::int then s.log || p.lines else s.log end,
       heartbeat_at = clock_timestamp()
     from connection_runs r, connections c, jsonb_to_recordset(${JSON.stringify(progress)}::text::jsonb) as p (id uuid,
       rows_read bigint, bytes_read bigint, rows_loaded bigint, rows_updated bigint, rows_deleted bigint,
       bytes_loaded bigint, log_lag_bytes bigint, requests_count integer, estimated_rows bigint,
-      first_row_at timestamptz, warnings jsonb, source_snapshot text)
+      first_row_at timestamptz, warnings jsonb, source_snapshot text, lines jsonb)
     where s.id = p.id and s.fence = ${first.claim.stream_run.fence} and r.id = s.connection_run_id
       and c.id = s.connection_id
       and s.status in (${sql.join(

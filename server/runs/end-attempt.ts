@@ -2,6 +2,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import {
   connectionStreams,
   type ReadyStream,
+  type StoredLogLine,
   type StoredRunError,
   type StoredWarning,
   type StreamRunRow,
@@ -19,6 +20,8 @@ import { rediscoverChanged } from '../catalog/request-discovery.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
 import { advanceRun } from './finish-run.ts';
 import { lockRun } from './lock-run.ts';
+import { withLastLines } from './log/append-lines.ts';
+import { lineOf } from './log/end-line.ts';
 import { backoffSeconds, isLiveRun, MAX_ATTEMPTS, MAX_ATTEMPTS_WITHOUT_PROGRESS } from '../pipeline/run-states.ts';
 
 /** How an attempt at a stream ended. */
@@ -37,7 +40,14 @@ export type Outcome =
 export async function endAttempt(
   db: Db,
   queue: Queue,
-  ended: { claim: Claim; outcome: Outcome; progress: Progress; warnings: StoredWarning[] },
+  ended: {
+    claim: Claim;
+    outcome: Outcome;
+    progress: Progress;
+    warnings: StoredWarning[];
+    /** Of the attempt, not stored yet. */
+    lines?: readonly StoredLogLine[];
+  },
 ): Promise<void> {
   const { claim, progress, warnings } = ended;
   const run = await lockRun(db, claim.run.id);
@@ -52,9 +62,10 @@ export async function endAttempt(
   const attempts = { without_progress: Math.max(1, before.without_progress), all: claim.stream_run.attempt };
   const current = await withSnapshot(db, claim, ended.outcome);
   const outcome = decide(current, attempts, run.status === 'stopping');
+  const log = withLastLines(ended.lines ?? [], lineOf(outcome, { progress, attempts: attempts.without_progress }));
   const [stream] = await db
     .update(streamRuns)
-    .set({ ...progress, rate_limited_until: null, warnings, worker_deaths: 0, ...columnsOf(outcome) })
+    .set({ ...progress, rate_limited_until: null, warnings, worker_deaths: 0, log, ...columnsOf(outcome) })
     .where(held)
     .returning();
   if (!stream) return;

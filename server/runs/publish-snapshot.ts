@@ -18,6 +18,7 @@ import { backoffSeconds, isLiveRun, LIVE_STREAM, MAX_ATTEMPTS_WITHOUT_PROGRESS }
 import type { Queue } from '../queue/boss.ts';
 import { publishTables } from '../queue/jobs.ts';
 import { lockRun } from './lock-run.ts';
+import { failedLine, stoppedLine, withLine } from './log/append-lines.ts';
 import { isGrouped, sharedSnapshotOf } from './shared-snapshot.ts';
 
 type Member = Pick<
@@ -89,6 +90,7 @@ async function failMembers(
       fence: sql`nextval('stream_run_fence')`,
       finished_at: sql`clock_timestamp()`,
       error: sql`${JSON.stringify(error)}::jsonb || jsonb_build_object('stream_name', ${streamRuns.stream_name})`,
+      log: failedLine(error),
     })
     .where(
       and(
@@ -106,7 +108,7 @@ async function failMembers(
 async function stopMembers(db: Db, { run, streams }: Publication): Promise<void> {
   const stopped = await db
     .update(streamRuns)
-    .set({ status: 'stopped', finished_at: sql`clock_timestamp()` })
+    .set({ status: 'stopped', finished_at: sql`clock_timestamp()`, log: stoppedLine() })
     .where(
       and(
         inArray(
@@ -213,7 +215,13 @@ export async function succeedPublished(db: Db, { run, streams }: Pick<Publicatio
     if (!ready) continue;
     const [stream] = await db
       .update(streamRuns)
-      .set({ ...ready.counts, status: 'succeeded', finished_at: sql`clock_timestamp()`, error: null })
+      .set({
+        ...ready.counts,
+        status: 'succeeded',
+        finished_at: sql`clock_timestamp()`,
+        error: null,
+        log: withLine({ level: 'info', code: 'published', message: publishedText(streams.length) }),
+      })
       .where(and(eq(streamRuns.id, id), eq(streamRuns.status, 'pending')))
       .returning();
     if (!stream) continue;
@@ -225,6 +233,9 @@ export async function succeedPublished(db: Db, { run, streams }: Pick<Publicatio
       .where(eq(connectionStreams.id, stream.stream_id));
   }
 }
+
+const publishedText = (tables: number) =>
+  tables === 1 ? 'The rows are visible' : `The rows are visible, together with those of ${tables - 1} other streams`;
 
 /** The tables could not be published or removed: it is tried again, or the streams fail. The run must be locked. */
 export async function failPublishing(

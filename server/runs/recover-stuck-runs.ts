@@ -7,6 +7,7 @@ import { advancePlan, stalledPlans, waitsForTurn } from './custom/advance.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
 import { finishRun } from './finish-run.ts';
 import { lockRun } from './lock-run.ts';
+import { failedLine, stoppedLine } from './log/append-lines.ts';
 import { recoverSnapshots } from './shared-snapshot.ts';
 import { releaseStreams } from './worker-deaths.ts';
 import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from '../pipeline/run-states.ts';
@@ -54,6 +55,7 @@ async function endStuckRun(deps: Deps, db: Db, connection_run_id: string): Promi
   const run = await lockRun(db, connection_run_id);
   if (!run || !LIVE_RUN.includes(run.status)) return;
   const stopping = run.status === 'stopping';
+  const error = timeout(run.status);
   const ended = await db
     .update(streamRuns)
     .set({
@@ -61,7 +63,7 @@ async function endStuckRun(deps: Deps, db: Db, connection_run_id: string): Promi
       // Invalidates the claim of a worker that may still hold the stream.
       fence: sql`nextval('stream_run_fence')`,
       finished_at: sql`clock_timestamp()`,
-      ...(!stopping && { error: timeout(run.status) }),
+      ...(stopping ? { log: stoppedLine() } : { error, log: failedLine(error) }),
     })
     .where(and(eq(streamRuns.connection_run_id, run.id), inArray(streamRuns.status, LIVE_STREAM)))
     .returning();

@@ -8,6 +8,7 @@ import type { Queue } from '../queue/boss.ts';
 import { finishRun } from './finish-run.ts';
 import { isPublishing } from './publish-snapshot.ts';
 import { lockRun } from './lock-run.ts';
+import { stoppedLine } from './log/append-lines.ts';
 
 /** Workers listen here for runs to stop; the payload is the id of the run. Only a hint: they also check every second. */
 export const STOP_CHANNEL = 'run_stop';
@@ -37,7 +38,7 @@ export async function requestStop(
   const publishing = await isPublishing(db, run.id);
   const stopped = await db
     .update(streamRuns)
-    .set({ status: 'stopped', finished_at: sql`clock_timestamp()` })
+    .set({ status: 'stopped', finished_at: sql`clock_timestamp()`, log: stoppedLine() })
     .where(
       and(
         eq(streamRuns.connection_run_id, run.id),

@@ -16,6 +16,7 @@ import { executeStream } from '../queue/jobs.ts';
 import { isHeldFresh } from './claim-stream.ts';
 import { advanceRun } from './finish-run.ts';
 import { lockRun } from './lock-run.ts';
+import { failedLine, withLine } from './log/append-lines.ts';
 import { forgetKeepers } from './shared-snapshot.ts';
 
 /**
@@ -79,6 +80,11 @@ const afterDeath = () => ({
   // Invalidates the claim: the worker may only seem to be dead.
   fence: sql`nextval('stream_run_fence')`,
   worker_deaths: sql`${streamRuns.worker_deaths} + 1`,
+  log: withLine({
+    level: 'warning',
+    code: 'worker_lost',
+    message: 'The worker ended or gave no heartbeat. Another one continues from the last checkpoint',
+  }),
 });
 
 /**
@@ -116,6 +122,7 @@ export async function failStream(
     const [before] = await tx.select().from(streamRuns).where(named);
     const run = before && (await lockRun(tx, before.connection_run_id));
     if (!run || !isLiveRun(run.status) || run.status === 'stopping') return;
+    const error = workerKilled(before, died);
     const [failed] = await tx
       .update(streamRuns)
       .set({
@@ -123,7 +130,8 @@ export async function failStream(
         fence: sql`nextval('stream_run_fence')`,
         finished_at: sql`clock_timestamp()`,
         ...(died.deaths !== undefined && { worker_deaths: died.deaths }),
-        error: workerKilled(before, died),
+        error,
+        log: failedLine(error),
       })
       .where(and(named, inArray(streamRuns.status, LIVE_STREAM)))
       .returning();

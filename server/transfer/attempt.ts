@@ -6,6 +6,7 @@ import { type Claim, type Progress, recordProgress } from '../runs/claim-stream.
 import { redactorOf } from '../connector-runtime/connector-secrets.ts';
 import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import type { ConnectorHooks } from '../connector-runtime/open-connector.ts';
+import { AttemptLog } from './attempt-log.ts';
 import { Lease } from './lease.ts';
 import { limitMemoryGrowth } from './pace/limit-memory-growth.ts';
 import { useOfRun } from './use-of-run.ts';
@@ -29,6 +30,7 @@ export class Attempt {
   /** Those of earlier attempts included. */
   readonly warnings: StoredWarning[];
   readonly redactor: Redactor;
+  readonly log: AttemptLog;
   readonly #abort = new AbortController();
   readonly #logs: { source: NetworkLog; destination: NetworkLog };
   readonly #cleanUps: (() => Promise<void>)[] = [];
@@ -63,6 +65,7 @@ export class Attempt {
       source_snapshot: stream_run.source_snapshot,
     };
     this.redactor = redactorOf(deps, [source, destination]);
+    this.log = new AttemptLog(stream_run.attempt, this.redactor, deps.now);
     const log = (connector_type: 'source' | 'destination') =>
       new NetworkLog(
         deps,
@@ -108,16 +111,25 @@ export class Attempt {
       watch: (session) => this.#watchdog.add(side, session),
       ...(side === 'destination' && { beforeSend: () => this.#lease?.assert() }),
       rateLimited: (until) => {
+        if (this.progress.rate_limited_until === null) {
+          this.note('rate_limited', `The ${side} limits the request rate. Requests go on at ${until.toISOString()}`);
+        }
         this.progress.rate_limited_until = until.toISOString();
         this.heartbeat();
       },
     };
   }
 
+  /** A line in the log of the run. */
+  note(code: string, message: string): void {
+    this.log.add('info', code, message);
+  }
+
   warn(code: string, message: string): void {
     const text = this.redactor.text(message);
-    if (this.warnings.length >= MAX_WARNINGS) return;
     if (this.warnings.some((known) => known.code === code && known.message === text)) return;
+    this.log.add('warning', code, text);
+    if (this.warnings.length >= MAX_WARNINGS) return;
     this.warnings.push({ code, message: text, stream_name: this.claim.stream_run.stream_name });
   }
 
@@ -168,6 +180,7 @@ export class Attempt {
     this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;
     source.flushOld();
     destination.flushOld();
+    this.log.addProgress(this.progress);
   }
 
   async #sendHeartbeat(): Promise<void> {
@@ -178,8 +191,10 @@ export class Attempt {
       if (rate_limited_until !== null) await markRateLimited(this.deps.db, this.claim, rate_limited_until);
       const warnings = JSON.stringify(this.warnings);
       const news = warnings === this.#stored_warnings ? {} : { warnings: this.warnings };
-      const status = await recordProgress(this.deps.db, this.claim, { ...this.progress, ...news });
+      const { lines } = this.log;
+      const status = await recordProgress(this.deps.db, this.claim, { ...this.progress, ...news, lines });
       this.#stored_warnings = warnings;
+      this.log.stored(lines.length);
       if (status === null) this.abort(new ClaimLost('Another worker holds this stream'));
       else this.#prove(sentAt);
       if (status === 'stopping') this.abort(new StopRequested('A stop of the run was requested'));

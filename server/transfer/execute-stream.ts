@@ -82,8 +82,8 @@ async function recordEnds(deps: Deps, outcomes: ReadonlyMap<Attempt, Outcome | n
   // Together, so that no stream is claimed again while another one of its run seems to be held.
   const record = () =>
     deps.db.transaction(async (tx) => {
-      for (const [{ claim, progress, warnings }, outcome] of outcomes) {
-        if (outcome) await endAttempt(tx, deps.queue, { claim, outcome, progress, warnings });
+      for (const [{ claim, progress, warnings, log }, outcome] of outcomes) {
+        if (outcome) await endAttempt(tx, deps.queue, { claim, outcome, progress, warnings, lines: log.lines });
       }
     });
   for (const pause of END_PAUSES_MS) {

@@ -31,6 +31,8 @@ import { refuseUnknownCommit, resumeState } from './destination-position.ts';
 import { earlierOf, type LookbackWindow, lookbackWindow } from './lookback-window.ts';
 import { hasDateCursor } from '../pipeline/custom-run/streams.ts';
 import { byteFormat, moveBytes } from './byte-lane.ts';
+import { noteCommit, noteEndOfRead, noteRead } from './transfer-notes.ts';
+import { inTime } from '../pipeline/log-words.ts';
 import { moveRows } from './row-lane.ts';
 import { windowOf } from '../pipeline/custom-run/windows.ts';
 import { recordCommit, type Transfer, withOrigin } from './commit-checkpoint.ts';
@@ -47,7 +49,9 @@ const SUCCEEDED: Moved = { kind: 'succeeded' };
 /** Moves one stream from its last checkpoint to its end. */
 export async function moveStream(attempt: Attempt): Promise<Moved> {
   const { deps } = attempt;
+  const began = performance.now();
   const { source, destination } = await openSides(attempt);
+  attempt.note('connected', `Source and destination are open after ${inTime(performance.now() - began)}`);
   const prepared = await prepareStream(attempt, source, destination.connector);
   const { plan, lookback } = prepared;
   const deliveries = await guardDeliveries(attempt, destination.connector);
@@ -154,10 +158,15 @@ async function transfer(input: Transfer): Promise<Moved> {
   const { estimate } = source;
   if (estimate) attempt.progress.estimated_rows ??= await onSide('source', () => estimate(sourceContext, request));
   const format = byteFormat(input);
+  noteRead(attempt, request, format);
+  const began = performance.now();
   const reached = format ? await moveBytes(input, format) : await moveRows(input);
+  noteEndOfRead(attempt, began);
   const last = reached && withOrigin(input, reached);
   attempt.signal.throwIfAborted();
+  const ended = performance.now();
   const counts = await onSide('destination', () => writer.finish(last));
+  noteCommit(attempt, counts, ended);
   input.deliveries?.warnOfOthers();
   if (input.publish_with !== null) return readyOf(attempt, input.plan, counts);
   input.state_version += 1;

@@ -140,6 +140,20 @@ describe('runs and logs', () => {
     expect(await shown(first.id)).toBe(first.id);
     expect((await cli.run(['runs', 'show', `${name}#9`])).code).toBe(4);
     expect((await cli.run(['runs', 'stop', first.id])).out).toContain('already ended');
+    const log = (await cli.run(['runs', 'log', name])).out.trim().split('\n');
+    const lines = ['Queued by', 'Started after', 'Attempt 1 begins', 'are open', 'Reads all rows', 'Read 7 rows'];
+    const steps = [
+      ...lines,
+      'Replaced the rows of stream_1 in',
+      'Stream succeeded: 7 rows read, 7 loaded',
+      'Run succeeded',
+    ];
+    expect(log).toEqual(steps.map((step) => expect.stringContaining(step)));
+    expect((await cli.run(['runs', 'log', name, '--level', 'warning'])).err).toContain('No matching lines');
+    const [trend] = (await call('GET', `/connections/${last.connection_id}/runs/${last.id}/trends`)).body;
+    expect(trend).toMatchObject({ median_rows_loaded: 7, runs: [{ connection_run_id: first.id, number: 1 }] });
+    expect(trend.runs).toHaveLength(1);
+    expect(trend.median_duration_ms).toBe(trend.runs[0].duration_ms);
   });
 
   test('print and filter a network log of several gzip members', async () => {

@@ -6,6 +6,7 @@ import { visit } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { getRun, runEnded } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
+import { shoot } from '../support/screenshots.ts';
 import { until } from '../support/until.ts';
 
 const site = await startConsole();
@@ -102,6 +103,13 @@ test('a failed run is explained, with its code', async () => {
   const alert = page.getByRole('alert').filter({ hasText: 'credentials were rejected' });
   await alert.waitFor();
   expect(await alert.innerText()).toContain('sample_auth');
+  const log = page.getByRole('region', { name: 'Log', exact: true });
+  await log.getByText('Queued by').waitFor();
+  await log.getByText('Errors', { exact: true }).click();
+  await log.getByText('Queued by').waitFor({ state: 'detached' });
+  await visit(page, (await log.getByRole('link').first().getAttribute('href'))!);
+  expect(await log.locator('[aria-current]').innerText()).toContain('Stream failed');
+  await shoot(page, 'run-log');
   await alert.getByRole('link', { name: /^Open / }).click();
   await page.getByRole('region', { name: 'Last test' }).waitFor();
 }, 60_000);

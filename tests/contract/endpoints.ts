@@ -101,6 +101,8 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['GET /connections/{connection_id}/schema_changes', 'list_schema_changes'],
   ['POST /connections/{connection_id}/schema_changes/review', 'review_schema_changes'],
   ['GET /connections/{connection_id}/runs/{connection_run_id}', 'get_connection_run'],
+  ['GET /connections/{connection_id}/runs/{connection_run_id}/log', 'list_run_log'],
+  ['GET /connections/{connection_id}/runs/{connection_run_id}/trends', 'list_run_trends'],
   ['GET /account_connectors/{account_connector_id}/catalog', 'get_account_connector_catalog'],
   ['GET /account_connectors/{account_connector_id}/discovery', 'get_discovery'],
   ['POST /account_connectors/{account_connector_id}/discover', 'discover_catalog'],

@@ -10,6 +10,7 @@ import {
 } from '../../server/runs/claim-stream.ts';
 import { endAttempt, type Outcome } from '../../server/runs/end-attempt.ts';
 import { recoverStuckRuns } from '../../server/runs/recover-stuck-runs.ts';
+import { MAX_LOG_LINES } from '../../server/runs/log/append-lines.ts';
 import { Attempt } from '../../server/transfer/attempt.ts';
 import { testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline } from '../support/pipeline.ts';
@@ -128,6 +129,40 @@ describe('the end of an attempt', () => {
     await end((await claimStream(db, (await made.streams())[0]!.id, deps.worker_id))!, { kind: 'succeeded' });
     expect(await dispatched()).toEqual([true, true, false]);
   });
+});
+
+test('what happens to a stream is in its log, at most so many lines and the last one', async () => {
+  const made = await claimed();
+  const { id } = made.claim.stream_run;
+  await age(id, 61);
+  await recoverStuckRuns(deps);
+  const second = (await claimStream(db, id, deps.worker_id))!;
+  await end(second, RETRY);
+  const third = (await claimStream(db, id, deps.worker_id))!;
+  const attempt = new Attempt(deps, third);
+  for (let n = 0; n < 200; n += 1) attempt.warn('odd_value', `Value ${n}`);
+  await recordProgress(db, third, { ...attempt.progress, lines: attempt.log.lines });
+  const logged = async () => (await made.streams())[0]!.log;
+  expect((await logged()).slice(0, 6).map(({ level, code, attempt: n }) => `${level} ${code} ${n}`)).toEqual([
+    'info claimed 1',
+    'warning worker_lost 1',
+    'info claimed 2',
+    'warning timeout 2',
+    'info claimed 3',
+    'warning odd_value 3',
+  ]);
+  expect((await logged())[3]!.message).toBe(
+    'Attempt failed: The server did not answer. The next one begins in 3 min 0 s',
+  );
+  expect((await logged()).at(-1)).toMatchObject({ code: 'log_full' });
+  await db
+    .update(streamRuns)
+    .set({ log: Array(MAX_LOG_LINES).fill(attempt.log.lines[0]) })
+    .where(eq(streamRuns.id, id));
+  await recordProgress(db, third, { ...attempt.progress, lines: attempt.log.lines });
+  await end(third, { kind: 'failed', error: ERROR });
+  expect(await logged()).toHaveLength(MAX_LOG_LINES + 1);
+  expect((await logged()).at(-1)).toMatchObject({ level: 'error', code: 'timeout', attempt: 3 });
 });
 
 test('a job that the queue has lost is sent again', async () => {

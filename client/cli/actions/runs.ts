@@ -153,3 +153,26 @@ export async function showRun(cli: Cli, flags: { json: boolean }, wanted: string
     }),
   );
 }
+
+export interface LogOfRun {
+  level?: 'info' | 'warning' | 'error';
+  stream?: string;
+}
+
+const COLOURS = { info: 'dim', warning: 'yellow', error: 'red' } as const;
+
+export async function showLog(cli: Cli, flags: { json: boolean } & LogOfRun, wanted: string): Promise<void> {
+  const api = await cli.api();
+  const { id, connection_id } = await findRun(api, wanted);
+  const lines = await api.runs.log.query({ connection_id, connection_run_id: id, level: flags.level });
+  const matching = flags.stream === undefined ? lines : lines.filter((line) => line.stream_name === flags.stream);
+  if (flags.json) {
+    cli.document = matching;
+    return;
+  }
+  for (const { at, level, stream_name, message } of matching) {
+    const where = stream_name === null ? '' : `${stream_name}: `;
+    cli.print(`${cli.style('dim', at)}  ${cli.style(COLOURS[level], level.padEnd(7))}  ${where}${message}`);
+  }
+  if (matching.length === 0) cli.note('No matching lines');
+}

@@ -1,6 +1,6 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { LogFilter } from '../actions/logs.ts';
-import type { Run } from '../actions/runs.ts';
+import type { LogOfRun, Run } from '../actions/runs.ts';
 import type { Launching, Planning } from '../actions/custom-runs.ts';
 import type { Cli } from '../context.ts';
 import type { Shown } from '../output.ts';
@@ -74,6 +74,21 @@ export const runs = buildRouteMap({
         examples: ['runs show "Shop to analytics"', 'runs show "Shop to analytics#12" -o yaml'],
       }),
     }),
+    log: buildCommand<Shown & LogOfRun, [string], Cli>({
+      loader: async () => withCli((await actions()).showLog),
+      parameters: {
+        flags: {
+          ...shown,
+          level: { kind: 'enum', values: ['info', 'warning', 'error'], brief: 'Lowest level', optional: true },
+          stream: textFlag('Only lines of this stream', 'name'),
+        },
+        aliases: shownAliases,
+        positional: oneRun,
+      },
+      docs: help('Show what the service did in a run, in words', {
+        examples: ['runs log "Shop to analytics"', 'runs log "Shop to analytics#12" --level warning'],
+      }),
+    }),
     follow: buildCommand<Shown, [string], Cli>({
       loader: async () => withCli((await actions()).followExisting),
       parameters: { flags: shown, aliases: shownAliases, positional: oneRun },
@@ -86,7 +101,7 @@ export const runs = buildRouteMap({
     }),
     rerun,
   },
-  docs: { brief: 'Manage runs: list, show, follow, stop, rerun' },
+  docs: { brief: 'Manage runs: list, show, log, follow, stop, rerun' },
 });
 
 export const logs = buildCommand<LogFilter, [string], Cli>({

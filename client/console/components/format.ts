@@ -2,7 +2,16 @@ const whole = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const moments = (timeZone?: string) =>
   new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'long', ...(timeZone && { timeZone }) });
+const clocks = (timeZone?: string) =>
+  new Intl.DateTimeFormat('en-GB', {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    fractionalSecondDigits: 3,
+    ...(timeZone && { timeZone }),
+  });
 let moment = moments();
+let clock = clocks();
 /** The zone of the times that are shown, and the first choice for new schedules. */
 export const timeZone = () => moment.resolvedOptions().timeZone;
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
@@ -15,9 +24,12 @@ export const formatCompact = (value: number) => short.format(value);
 /** Sets the zone of all times: the user's, or null for the browser's. */
 export function setTimeZone(timezone: string | null): void {
   moment = moments(timezone ?? undefined);
+  clock = clocks(timezone ?? undefined);
 }
 /** `20 Jan 2026, 13:45:10 CET`, in the zone that `setTimeZone` has set. */
 export const formatDateTime = (at: string) => moment.format(new Date(at));
+/** `13:45:10.120`, in the same zone. */
+export const formatClock = (at: string) => clock.format(new Date(at));
 /** `20 Jan` of a day `2026-01-20`. */
 export const formatDay = (date: string) => day.format(new Date(`${date}T12:00:00`));
 

@@ -6,6 +6,7 @@ import { authenticate, type Credentials } from '../../api/authentication.ts';
 import { isLiveRun } from '../../pipeline/run-states.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
+import { count } from '../../api/wire-types.ts';
 import { findRun, type RunKey } from '../access/run.ts';
 import { viewing } from './list.ts';
 import { presentRun, presentStreamRun } from './present.ts';
@@ -16,7 +17,11 @@ export const FollowedRun = z.strictObject({ connection_id: z.string(), connectio
 export const RunById = z.strictObject({ connection_run_id: z.string() });
 
 /** A run and its streams at one moment. */
-export const RunProgress = z.object({ run: ConnectionRunSchema, stream_runs: z.array(StreamRunSchema) });
+export const RunProgress = z.object({
+  run: ConnectionRunSchema,
+  stream_runs: z.array(StreamRunSchema),
+  log_lines: count().meta({ description: 'A higher number means that the log has more lines.' }),
+});
 export type RunProgress = z.infer<typeof RunProgress>;
 
 /** A client sees a change within a second. The other half is for queries and the network. */
@@ -31,7 +36,7 @@ const ALL = { offset: 0 };
 const followers = new Map<string, number>();
 
 /** The number of subscriptions in this process. Tests check that none is left behind. */
-export const followersNow = () => [...followers.values()].reduce((sum, count) => sum + count, 0);
+export const followersNow = () => [...followers.values()].reduce((sum, own) => sum + own, 0);
 
 /**
  * Yields the run and its streams at once and then within a second of each change. Ends after the final state of the run,
@@ -72,7 +77,11 @@ async function readProgress(ctx: Ctx, run_id: string): Promise<RunProgress> {
   if (!run) throw notFound('Connection run');
   const streams = await selectStreamRuns(ctx.db, eq(streamRuns.connection_run_id, run_id), ALL);
   const view = viewing(ctx);
-  return { run: presentRun(run, view), stream_runs: streams.map((stream) => presentStreamRun(stream, view)) };
+  return {
+    run: presentRun(run, view),
+    stream_runs: streams.map((stream) => presentStreamRun(stream, view)),
+    log_lines: streams.reduce((sum, { log_lines }) => sum + log_lines, 0),
+  };
 }
 
 /** Leaves out fields that change without progress. */

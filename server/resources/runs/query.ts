@@ -1,4 +1,4 @@
-import { desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { desc, eq, getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { connectionRuns, networkLogSegments, type StoredWarning, streamRuns, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -90,10 +90,14 @@ const loggedSides = sql<('source' | 'destination')[]>`array(
   select distinct l.connector_type from ${networkLogSegments} l
   where l.connection_run_id = ${streamRuns.connection_run_id} and l.stream_run_id = ${streamRuns.id})`;
 
+/** The log has its own operation. */
+const { log: _log, ...streamRunColumns } = getTableColumns(streamRuns);
+
 const streamRunsQuery = (db: Db) =>
   db
     .select({
-      stream: streamRuns,
+      stream: streamRunColumns,
+      log_lines: sql<number>`jsonb_array_length(${streamRuns.log})`,
       window_start: connectionRuns.window_start,
       window_end: connectionRuns.window_end,
       logged: loggedSides,

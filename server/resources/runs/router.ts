@@ -14,10 +14,12 @@ import { launchPlan } from './launch.ts';
 import { PlanProgress, readPlan } from './plan-progress.ts';
 import { previewCustomRun } from './preview.ts';
 import { FollowedRun, followRun, readRun, RunById, RunProgress } from './progress.ts';
+import { listRunLog, RunLogLine, RunLogQuery } from './run-log.ts';
 import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 import { listRuns, listStreamRuns, RunQuery, StreamRunQuery } from './list.ts';
 import { runConnection, stopRun } from './service.ts';
 import { readSplitOptions } from './split-options.ts';
+import { listTrends, StreamTrend } from './trends.ts';
 
 const CrossAccount = z.object({
   cross_account: z.boolean().default(false).meta({ description: 'Include other accounts; needs cross_account.read.' }),
@@ -47,6 +49,32 @@ export const runsRouter = router({
     )
     .output(z.array(StreamRunSchema))
     .query(({ ctx, input }) => listStreamRuns(ctx, input)),
+  log: read
+    .concat(
+      rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/log', {
+        operation_id: 'list_run_log',
+        summary: 'List the log of a run, oldest line first',
+        description:
+          'What the service did, in words: claims, reads, commits, waits, retries and the end. Kept with the run. ' +
+          'The network log has the requests of the connectors.',
+        query: CrossAccount.extend(RunLogQuery.shape),
+        errors: [403],
+        addition: true,
+      }),
+    )
+    .output(z.array(RunLogLine))
+    .query(({ ctx, input }) => listRunLog(ctx, input)),
+  trends: read
+    .concat(
+      rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/trends', {
+        operation_id: 'list_run_trends',
+        summary: 'Compare the streams of a run with their last ten successful runs',
+        description: 'Rows and duration of each earlier run of the same kind, oldest first, and their medians.',
+        addition: true,
+      }),
+    )
+    .output(z.array(StreamTrend))
+    .query(({ ctx, input }) => listTrends(ctx, input)),
   get: read
     .input(rpcInput(RunById))
     .output(RunProgress)

@@ -10,6 +10,7 @@ import { recordColumns } from '../column-history.ts';
 import { openSides, recordCommitted } from '../move-stream.ts';
 import { CheckpointPace } from '../pace/checkpoint-pace.ts';
 import { prefetch } from '../pace/prefetch.ts';
+import { noteCommit, noteLogRead } from '../transfer-notes.ts';
 import { withAttempts } from './attempts-failed.ts';
 import { confirmLog, noteLag, registerConsumers, statesOfOthers } from './cdc-consumers.ts';
 import { countRows, lost, type Member, membersOf, prepareAll, record, type OpenSides } from './members.ts';
@@ -120,6 +121,7 @@ async function readLog(pass: Pass): Promise<boolean> {
   const follow = await following(pass, stop.signal);
   const request = { reader_id: pass.reader_id, streams: members.map((member) => member.request), follow };
   copies.joined(members.map(({ attempt }) => attempt));
+  for (const { attempt, request: one } of members) noteLogRead(attempt, one.state, members.length);
   const read = () => fromSource(source.connector.replication!.read(source.ctx, request));
   const states = await applyAll(pass, prefetch(read), { follows: follow !== undefined, stop });
   leader.signal.throwIfAborted();
@@ -238,8 +240,12 @@ async function finish(
   states: readonly (StreamState | null)[],
   request: ReplicationRequest,
 ): Promise<void> {
+  const ended = performance.now();
   const counts = await onSide('destination', () => writer.finish(states));
-  for (const [at, member] of members.entries()) await record(member, states[at] ?? null, counts[at]!);
+  for (const [at, member] of members.entries()) {
+    await record(member, states[at] ?? null, counts[at]!);
+    noteCommit(member.attempt, counts[at]!, ended);
+  }
   for (const { attempt, prepared } of members) await recordColumns(attempt.deps.db, attempt.claim, prepared.plan);
   const attempts = members.map(({ attempt }) => attempt);
   const streams = request.streams.map((one, at) => ({ ...one, state: states[at] ?? null }));

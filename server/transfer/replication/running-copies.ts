@@ -51,6 +51,7 @@ export class RunningCopies {
   start(attempts: readonly Attempt[]): void {
     const work = this.#copy(attempts);
     for (const attempt of attempts) {
+      attempt.note('copying', `Copies all rows of ${attempt.claim.stream.name} while the other streams go on`);
       this.#from.set(attempt, null);
       this.#running.set(attempt, work);
     }

@@ -91,7 +91,9 @@ export class SharedAttempts {
     if (live.length === 0) return;
     for (const attempt of live) attempt.countRequests();
     // If the database is unavailable for long, the lease expires and the fence protects the rows.
-    const found = await recordSharedProgress(this.deps.db, live);
+    const held = live.map(({ claim, progress, warnings, log: { lines } }) => ({ claim, progress, warnings, lines }));
+    const found = await recordSharedProgress(this.deps.db, held);
+    for (const [at, { log }] of live.entries()) log.stored(held[at]!.lines.length);
     // One has ended meanwhile.
     if (live.length !== this.#live.length) return;
     if (found === null) this.abort(new ClaimLost('Another worker holds a stream of this run'));
@@ -128,9 +130,9 @@ export class SharedAttempts {
     this.#live = this.#live.filter((one) => one !== attempt);
     await attempt.close();
     if (outcome) {
-      const { claim, progress, warnings } = attempt;
+      const { claim, progress, warnings, log } = attempt;
       const { db, queue } = this.deps;
-      await db.transaction((tx) => endAttempt(tx, queue, { claim, outcome, progress, warnings }));
+      await db.transaction((tx) => endAttempt(tx, queue, { claim, outcome, progress, warnings, lines: log.lines }));
     }
     if (this.is_continuous && classified?.kind === 'retry') this.#rollOverIn(TRY_AGAIN_MS);
     this.#lead();

@@ -15,6 +15,7 @@ import NotFoundPage from '../not-found.tsx';
 import { Certificates } from './certificates.tsx';
 import { NetworkLog } from './network-log.tsx';
 import { RunFailure } from './run-failure.tsx';
+import { RunLog } from './run-log.tsx';
 import { StreamRuns } from './stream-runs.tsx';
 import { Timeline } from './timeline.tsx';
 import { isLive, type RunProgress, useRunProgress } from './use-run-progress.ts';
@@ -33,7 +34,7 @@ export default function RunPage() {
   return <QueryView query={progress}>{(data) => <Run {...data} />}</QueryView>;
 }
 
-function Run({ run, stream_runs }: RunProgress) {
+function Run({ run, stream_runs, log_lines }: RunProgress) {
   const connection = useQuery(trpc.connections.get.queryOptions({ connection_id: run.connection_id }));
   const name = connection.data?.name ?? 'Connection';
   return (
@@ -68,8 +69,9 @@ function Run({ run, stream_runs }: RunProgress) {
       </section>
       <Section title="Streams" lead={`${run.streams_succeeded} of ${run.streams_total} succeeded`}>
         <Timeline streams={stream_runs} />
-        <StreamRuns streams={stream_runs} />
+        <StreamRuns run={run} streams={stream_runs} />
       </Section>
+      <RunLog {...{ run, stream_runs, log_lines }} />
       <Certificates run={run} />
       <NetworkLog run={run} streams={stream_runs} />
     </Page>

@@ -1,7 +1,10 @@
 import { Progress } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
+import { trpc } from '../../api.ts';
 import { formatBytes, formatCompact, formatCount, formatDuration } from '../../components/format.ts';
 import { Status, toneOf } from '../../components/status.tsx';
+import { type StreamTrend, Trend } from './trend.tsx';
 import type { RunProgress } from './use-run-progress.ts';
 
 type StreamRun = RunProgress['stream_runs'][number];
@@ -9,17 +12,22 @@ type StreamRun = RunProgress['stream_runs'][number];
 const BAR_COLORS = { good: 'teal', bad: 'red', warn: 'yellow', busy: 'blue', calm: 'gray' };
 
 /** The streams of a run, with their progress. */
-export const StreamRuns = ({ streams }: { streams: StreamRun[] }) => (
-  <ul className="stream-runs">
-    {streams.map((stream) => (
-      <li key={stream.id}>
-        <StreamRow stream={stream} />
-      </li>
-    ))}
-  </ul>
-);
+export function StreamRuns({ run, streams }: { run: RunProgress['run']; streams: StreamRun[] }) {
+  const trends = useQuery(
+    trpc.runs.trends.queryOptions({ connection_id: run.connection_id, connection_run_id: run.id }),
+  );
+  return (
+    <ul className="stream-runs">
+      {streams.map((stream) => (
+        <li key={stream.id}>
+          <StreamRow stream={stream} trend={trends.data?.find(({ stream_run_id }) => stream_run_id === stream.id)} />
+        </li>
+      ))}
+    </ul>
+  );
+}
 
-function StreamRow({ stream }: { stream: StreamRun }) {
+function StreamRow({ stream, trend }: { stream: StreamRun; trend: StreamTrend | undefined }) {
   const rate = useRate(stream);
   const { stream_name, namespace, status, progress_percent, rows_loaded, error } = stream;
   const name = namespace ? `${namespace}.${stream_name}` : stream_name;
@@ -57,6 +65,7 @@ function StreamRow({ stream }: { stream: StreamRun }) {
           <span>About {formatCompact(stream.estimated_rows)} rows expected</span>
         )}
         {stream.destination_table && <span>Into {stream.destination_table}</span>}
+        <Trend stream={stream} trend={trend} />
       </div>
       {error && (
         <p className="stream-error">

@@ -1,0 +1,1 @@
+ALTER TABLE "stream_runs" ADD COLUMN "log" jsonb DEFAULT '[]'::jsonb NOT NULL;

@@ -73,3 +73,35 @@ describe('GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs'
     expect((await call('GET', path(UNKNOWN, UNKNOWN, '?cross_account=yes'))).status).toBe(422);
   });
 });
+
+describe('GET /connections/{connection_id}/runs/{connection_run_id}/log', () => {
+  test('200: lines about the run and, filtered by level and stream, about its streams', async () => {
+    const { id, run } = await running();
+    const line = { at: '2099-01-01T00:00:00.000Z', message: 'As logged', attempt: 1 };
+    const log = [
+      { ...line, level: 'info' as const, code: 'claimed' },
+      { ...line, level: 'warning' as const, code: 'timeout' },
+    ];
+    const [stream] = await deps.db
+      .update(streamRuns)
+      .set({ log })
+      .where(eq(streamRuns.connection_run_id, run))
+      .returning();
+    const codes = async (query: string) => {
+      const { status, body } = await viewer('GET', `/connections/${id}/runs/${run}/log${query}`);
+      expect(status).toBe(200);
+      return body.map(({ code }: { code: string }) => code);
+    };
+    expect(await codes('')).toEqual(['queued', 'claimed', 'timeout']);
+    expect(await codes('?level=warning')).toEqual(['timeout']);
+    expect(await codes(`?stream_run_id=${stream!.id}&limit=1`)).toEqual(['claimed']);
+  });
+});
+
+describe('GET /connections/{connection_id}/runs/{connection_run_id}/trends', () => {
+  test('200: nothing to compare a first run with', async () => {
+    const { id, run } = await running();
+    const { status, body } = await viewer('GET', `/connections/${id}/runs/${run}/trends`);
+    expect([status, body]).toMatchObject([200, [{ stream_name: 'stream_1', median_rows_loaded: null, runs: [] }]]);
+  });
+});

@@ -72,23 +72,31 @@ export const auditUnsealed = pgTable('audit_unsealed', {
 /** Sets of `seq`. Numbers of transactions that were rolled back are missing. */
 const multirange = customType<{ data: string }>({ dataType: () => 'int8multirange' });
 
-/** The hash chain over the audit log. Each seal covers the entries that were committed since the one before. */
+/**
+ * The hash chains over the audit log, one per account. Each seal covers the entries of its account that were committed
+ * since the seal before.
+ */
 export const auditSeals = pgTable(
   'audit_seals',
   {
-    /** From 1, without gaps. */
+    /** From 1, without gaps, over all chains. */
     id: bigint('id', { mode: 'number' }).primaryKey(),
+    /** Id of the account; `none` for entries without one; `installation` for seals over the entries of all accounts. */
+    chain: text('chain').notNull().default('installation'),
+    /** Id of the seal before in the chain; null for the first one and in the chain `installation`. */
+    previous: bigint('previous', { mode: 'number' }),
     first_seq: bigint('first_seq', { mode: 'number' }).notNull(),
     last_seq: bigint('last_seq', { mode: 'number' }).notNull(),
     seqs: multirange('seqs').notNull(),
     /** SHA-256 over the hash of the seal before and the entries, hexadecimal. */
     hash: text('hash').notNull(),
-    /** HMAC-SHA256 of id and hash, with a key derived from SECRET_KEY. */
+    /** HMAC-SHA256 of id, chain, previous seal and hash, with a key derived from SECRET_KEY. */
     mac: text('mac').notNull(),
     sealed_at: instant('sealed_at').notNull().default(sql`clock_timestamp()`),
   },
   (t) => [
     check('audit_seals_range', sql`${t.id} >= 1 and ${t.first_seq} <= ${t.last_seq}`),
-    uniqueIndex('audit_seals_hash').on(t.hash),
+    uniqueIndex('audit_seals_hash').on(t.chain, t.hash),
+    index('audit_seals_chain').on(t.chain, t.id),
   ],
 );

@@ -60,6 +60,8 @@ export interface Config {
   METRICS_PORT: number | null;
   /** What scrapers of the metrics have to send. Null: nothing, and names of connections are not shown. */
   METRICS_TOKEN: string | null;
+  /** Workers also log each entry of the audit log as a JSON line, whatever the level of the log. */
+  AUDIT_LOG_LINES: boolean;
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }
 
@@ -163,6 +165,7 @@ const Environment = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,512}$/, 'must have 16 to 512 printable ASCII characters without spaces')
     .optional(),
+  AUDIT_LOG_LINES: onOff.default(false),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
 

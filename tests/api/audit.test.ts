@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'bun:test';
-import { is, sql } from 'drizzle-orm';
+import { is, type SQL, sql } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
 import pino from 'pino';
 import { AUDITED, auditedColumns } from '../../db/audit-triggers.ts';
 import * as schema from '../../db/schema/index.ts';
-import { sealAudit, verifyAudit } from '../../server/api/audit/chain.ts';
+import { type AuditProblem, sealAudit, verifyAccountAudit, verifyAudit } from '../../server/api/audit/chain.ts';
 import { flushRefusals } from '../../server/api/audit/refusals.ts';
 import { createApp } from '../../server/http/app.ts';
 import { appRouter, restRouter } from '../../server/router.ts';
 import { testApi } from '../support/api.ts';
-import { testDeps } from '../support/database.ts';
+import { openTestDeps, testDeps } from '../support/database.ts';
 import { makerOf } from '../support/resources.ts';
 import { rpc, rpcQuery } from '../support/rpc.ts';
 import { readContract } from '../contract/document.ts';
@@ -385,29 +385,117 @@ describe('the chain', () => {
       sql`select count(*)::int as entries from audit_events`,
     );
     expect(intact.entries).toBe(entries);
+    expect(await verifyAudit(deps, intact.head)).toMatchObject({ is_intact: true });
+    const mine = await verify();
+    expect(mine).toMatchObject({ is_intact: true, problems: [], unsealed: 0 });
     // The call itself is an entry.
-    expect(await verify()).toMatchObject({ is_intact: true, head: intact.head });
-    expect(await verify({ anchor: intact.head })).toMatchObject({ is_intact: true, unsealed: 1 });
+    expect(await verify({ anchor: mine.head })).toMatchObject({ is_intact: true, head: mine.head, unsealed: 1 });
   });
 
-  test('logs each sealed entry and the seal as JSON lines, whatever the level of the log', async () => {
+  test('of an account covers its entries alone; that of the installation also those without an account', async () => {
+    const other = await api.otherAccount();
+    for (const name of ['A', 'B']) {
+      await other.call('POST', '/roles', { name, permissions: ['audit.read'] });
+      await api.anonymous('POST', '/roles', {});
+      await sealAudit(deps);
+    }
+    const entriesWhere = async (where: string) => {
+      const [row] = await db.execute<{ n: number }>(
+        sql.raw(`select count(*)::int as n from audit_events where ${where}`),
+      );
+      return row!.n;
+    };
+    const ofOther = `account_id = '${other.account_id}'`;
+    const entries = await entriesWhere(ofOther);
+    const answer = (await other.call('POST', '/audit_log/verify', {})).body;
+    expect(answer).toMatchObject({ is_intact: true, entries, unsealed: 0, seals: 2 });
+    const theirs = () => verifyAccountAudit(deps, other.account_id, answer.head);
+    const mine = () => verifyAccountAudit(deps, t.account_id, null);
+    const whole = await verifyAudit(deps, null);
+    const broken = async (statement: string, undo: string) => {
+      await tamper(statement);
+      const found = [await theirs(), await mine(), await verifyAudit(deps, whole.head)];
+      await tamper(undo);
+      return found.map(({ problems }) => problems.map(({ problem }) => problem));
+    };
+    const changed: AuditProblem['problem'][] = ['entries_changed'];
+    const alone: AuditProblem['problem'][] = [];
+    const edit = (where: string) =>
+      broken(
+        `update audit_events set count = count + 7 where seq = (select max(seq) from audit_events where ${where} and not exists (select from audit_unsealed u where u.seq = audit_events.seq))`,
+        `update audit_events set count = count - 7 where count > 7`,
+      );
+    expect(await edit(ofOther)).toEqual([changed, alone, changed]);
+    expect(await edit(`account_id = '${t.account_id}'`)).toEqual([alone, changed, changed]);
+    expect(await edit('account_id is null')).toEqual([alone, alone, changed]);
+    const seal = `${answer.head.seal}`;
+    const gone = await broken(
+      `create table kept as select * from audit_seals where id = ${seal};
+       create table kept_entries as select e.* from audit_events e, kept where e.seq <@ kept.seqs;
+       delete from audit_events e using kept where e.seq <@ kept.seqs; delete from audit_seals where id = ${seal}`,
+      `insert into audit_seals select * from kept;
+       insert into audit_events overriding system value select * from kept_entries; drop table kept, kept_entries`,
+    );
+    // Without the anchor, only the numbers of all seals show that the last one of an account is gone.
+    expect(gone).toEqual([['seal_missing'], alone, expect.arrayContaining(['seal_missing'])]);
+    const moved = `update audit_seals set chain = '${t.account_id}' where id = ${seal}`;
+    const back = `update audit_seals set chain = '${other.account_id}' where id = ${seal}`;
+    expect((await broken(moved, back))[1]).toEqual(['seal_missing']);
+  });
+
+  test('of an earlier version, over all accounts, stays valid beside the chains of the accounts', async () => {
+    const former = await openTestDeps();
+    const { deps: old, account_id } = former;
+    const asOwner = (...statements: SQL[]) =>
+      old.db.transaction(async (tx) => {
+        await tx.execute(sql`set local session_replication_role = replica`);
+        for (const statement of statements) await tx.execute(statement);
+      });
+    await asOwner(
+      sql`delete from audit_unsealed using audit_events e where e.seq = audit_unsealed.seq and e.account_id is null`,
+      sql`delete from audit_events where account_id is null`,
+    );
+    await sealAudit(old);
+    const [first] = await old.db.select().from(schema.auditSeals);
+    // The first seal of an account has the hash that one over all accounts had. Only the HMAC differs.
+    const mac = old.secrets.hmac('audit_seal', `1 ${first!.hash}`);
+    await asOwner(
+      sql`update audit_seals set chain = 'installation', mac = ${mac}`,
+      sql`insert into audit_unsealed (seq) select seq from audit_events`,
+    );
+    await sealAudit(old);
+    const anchor = { seal: 1, hash: first!.hash };
+    const entries = (await old.db.select().from(schema.auditEvents)).length;
+    expect(await verifyAudit(old, anchor)).toMatchObject({ is_intact: true, entries, seals: 2 });
+    expect(await verifyAccountAudit(old, account_id, anchor)).toMatchObject({ is_intact: true, entries, seals: 1 });
+    await former.close();
+  });
+
+  test('logs each sealed entry and the seal as JSON lines with AUDIT_LOG_LINES, whatever the level of the log', async () => {
     const lines: Json[] = [];
     const log = pino({ level: 'error' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
-    await sealAudit(deps);
-    await api.call('POST', '/roles', { name: 'Logged', permissions: ['audit.read'] }, asRequest('logged-1'));
+    const create = (name: string) =>
+      api.call('POST', '/roles', { name, permissions: ['audit.read'] }, asRequest(`logged-${name}`));
+    await create('quiet');
     await sealAudit({ ...deps, log });
-    const { head } = await verifyAudit(deps, null);
-    expect(lines.flatMap(({ audit }) => audit ?? [])).toEqual(await entriesOf('logged-1'));
+    expect(lines).toEqual([]);
+    await create('lines');
+    await sealAudit({ ...deps, log, config: { ...deps.config, AUDIT_LOG_LINES: true } });
+    const { head } = await verifyAccountAudit(deps, t.account_id, null);
+    expect(lines.flatMap(({ audit }) => audit ?? [])).toEqual(await entriesOf('logged-lines'));
     expect(lines.at(-1).audit_seal).toMatchObject({ id: head!.seal, hash: head!.hash, entries: 2 });
   });
 
   test('finds a changed, a removed and an added entry, a forged seal and a cut end', async () => {
+    const created = await api.call('POST', '/roles', { name: 'Last', permissions: ['audit.read'] });
+    expect(created.status).toBe(201);
     await sealAudit(deps);
-    const { head } = await verifyAudit(deps, null);
+    const check = (anchor: { seal: number; hash: string } | null) => verifyAccountAudit(deps, t.account_id, anchor);
+    const { head } = await check(null);
     const sole = { seal: head!.seal };
     const problemAfter = async (statement: string, undo: string) => {
       await tamper(statement);
-      const { problems } = await verifyAudit(deps, head);
+      const { problems } = await check(head);
       await tamper(undo);
       return problems;
     };
@@ -426,7 +514,7 @@ describe('the chain', () => {
     ).toMatchObject([{ ...sole, problem: 'entries_changed' }]);
     expect(
       await problemAfter(
-        `insert into audit_events (kind, action, actor_type) values ('call', 'never', 'system')`,
+        `insert into audit_events (account_id, kind, action, actor_type) values ('${t.account_id}', 'call', 'never', 'system')`,
         `delete from audit_events where action = 'never'`,
       ),
     ).toMatchObject([{ seal: null, problem: 'entries_added' }]);
@@ -437,10 +525,7 @@ describe('the chain', () => {
       ),
     ).toMatchObject([{ ...sole, problem: 'seal_forged' }]);
     await tamper(`delete from audit_seals where id = ${head!.seal}`);
-    expect((await verifyAudit(deps, head)).problems.map(({ problem }) => problem)).toEqual([
-      'seal_missing',
-      'entries_added',
-    ]);
+    expect((await check(head)).problems.map(({ problem }) => problem)).toEqual(['seal_missing', 'entries_added']);
   });
 });
 

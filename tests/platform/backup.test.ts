@@ -176,6 +176,9 @@ describe('a drill', () => {
     const { entries, problems } = await verifyAudit(restored, null);
     expect(problems).toEqual([]);
     expect(entries).toBeGreaterThan(10);
+    const checked = await command(['verify-audit'], { DATABASE_URL: control.url });
+    expect(checked).toMatchObject({ code: 0, out: expect.stringContaining(`${entries} entries`) });
+    expect((await command(['verify-audit', `1:${'0'.repeat(64)}`], { DATABASE_URL: control.url })).code).toBe(1);
     await worker.stop();
   });
 });

@@ -57,6 +57,7 @@ test('without variables the defaults apply, and an empty variable counts as abse
     BOOTSTRAP_API_KEY: null,
     DEMO: true,
     WORKER_CONCURRENCY: 4,
+    AUDIT_LOG_LINES: false,
     LOG_LEVEL: 'info',
   });
   expect(SECRET_KEY.length).toBeGreaterThanOrEqual(43);

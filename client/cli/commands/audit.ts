@@ -32,7 +32,7 @@ export const audit = buildRouteMap({
         flags: { ...shown, anchor: textFlag('SEAL:HASH of an earlier verification or of a log line', 'anchor') },
         aliases: shownAliases,
       },
-      docs: help('Check that the audit log is complete and unchanged', {
+      docs: help("Check that the account's audit log is complete and unchanged", {
         about: 'The exit code is the result: 0 intact, 1 changed. Keep the anchor that it prints in another place.',
         examples: ['audit verify', 'audit verify --json'],
       }),

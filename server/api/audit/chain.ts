@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, between, desc, getTableColumns, sql } from 'drizzle-orm';
+import { and, between, desc, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import { type AuditSealRow, auditEvents, auditSeals } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
@@ -64,13 +64,22 @@ function hashOf(previous: string, entries: readonly HashedEntry[]): string {
   return hash.digest('hex');
 }
 
-const macOf = (secrets: Secrets, { id, hash }: { id: number; hash: string }) =>
-  secrets.hmac('audit_seal', `${id} ${hash}`);
+/** Entries without an account, such as requests with an unknown key. */
+const NO_ACCOUNT = 'none';
+/** Seals of versions whose chain had the entries of all accounts. Those entries are sealed once more by account. */
+const INSTALLATION = 'installation';
+
+type Sealed = Pick<AuditSealRow, 'id' | 'chain' | 'previous' | 'hash'>;
+
+function macOf(secrets: Secrets, { id, chain, previous, hash }: Sealed): string {
+  const place = chain === INSTALLATION ? [id] : [id, chain, previous ?? 0];
+  return secrets.hmac('audit_seal', [...place, hash].join(' '));
+}
 
 /**
- * Seals the entries that were committed since the last seal, and logs them as JSON lines, then the seal. Entries are
- * logged at least once: those of a seal that could not be stored are logged again. Any number of processes may call it at
- * once. Returns the number of entries.
+ * Seals the entries that were committed since the last seals. With AUDIT_LOG_LINES it logs them as JSON lines, then each
+ * seal. Entries are logged at least once: those of a seal that could not be stored are logged again. Any number of
+ * processes may call it at once. Returns the number of entries.
  */
 export async function sealAudit(deps: Deps): Promise<number> {
   let sealed = 0;
@@ -81,25 +90,45 @@ export async function sealAudit(deps: Deps): Promise<number> {
   }
 }
 
-async function sealBatch(tx: Db, { secrets, log }: Deps): Promise<number> {
+/** Entries of one account that no seal covers yet. */
+interface Unsealed extends Record<string, unknown> {
+  chain: string;
+  seqs: string;
+  first: string;
+  last: string;
+  count: number;
+}
+
+async function sealBatch(tx: Db, deps: Deps): Promise<number> {
   const [lock] = await tx.execute<{ taken: boolean }>(sql`select pg_try_advisory_xact_lock(${LOCK}) as taken`);
   if (!lock?.taken) return 0;
-  const [range] = await tx.execute<{ seqs: string | null; first: string; last: string; count: number }>(sql`
+  const parts = await tx.execute<Unsealed>(sql`
     with taken as (
       delete from audit_unsealed where seq in (select seq from audit_unsealed order by seq limit ${BATCH}) returning seq)
-    select range_agg(int8range(seq, seq, '[]'))::text as seqs, min(seq) as first, max(seq) as last, count(*)::int as count
-    from taken`);
-  if (!range || range.seqs === null) return 0;
-  const covered = { seqs: range.seqs, first_seq: Number(range.first), last_seq: Number(range.last) };
+    select coalesce(account_id::text, ${NO_ACCOUNT}) as chain, range_agg(int8range(seq, seq, '[]'))::text as seqs,
+      min(seq) as first, max(seq) as last, count(*)::int as count
+    from taken join audit_events using (seq) group by 1 order by 1`);
+  if (parts.length === 0) return 0;
+  const [newest] = await tx.select({ id: auditSeals.id }).from(auditSeals).orderBy(desc(auditSeals.id)).limit(1);
+  let id = newest?.id ?? 0;
+  for (const part of parts) await sealPart(tx, deps, { part, id: (id += 1) });
+  return parts.reduce((sum, { count }) => sum + count, 0);
+}
+
+async function sealPart(tx: Db, deps: Deps, { part, id }: { part: Unsealed; id: number }): Promise<void> {
+  const { chain, seqs, count } = part;
+  const covered = { seqs, first_seq: Number(part.first), last_seq: Number(part.last) };
   const entries = await entriesBetween(tx, covered);
-  const [last] = await tx.select().from(auditSeals).orderBy(desc(auditSeals.id)).limit(1);
-  const seal = { id: (last?.id ?? 0) + 1, hash: hashOf(last?.hash ?? '', entries) };
-  await tx.insert(auditSeals).values({ ...covered, ...seal, mac: macOf(secrets, seal) });
+  const ofChain = eq(auditSeals.chain, chain);
+  const [last] = await tx.select().from(auditSeals).where(ofChain).orderBy(desc(auditSeals.id)).limit(1);
+  const seal = { id, chain, previous: last?.id ?? null, hash: hashOf(last?.hash ?? '', entries) };
+  await tx.insert(auditSeals).values({ ...covered, ...seal, mac: macOf(deps.secrets, seal) });
+  const { log, config } = deps;
+  if (!config.AUDIT_LOG_LINES) return;
   // Whatever the level of the log: a log collector is to receive all of them.
   const lines = log.child({}, log.level === 'silent' ? {} : { level: 'info' });
   for (const one of entries) lines.info({ audit: presentEntry(parsed(one)) }, 'audit');
-  lines.info({ audit_seal: { ...seal, entries: range.count, last_entry: String(covered.last_seq) } }, 'audit seal');
-  return range.count;
+  lines.info({ audit_seal: { ...seal, entries: count, last_entry: part.last } }, 'audit seal');
 }
 
 const parsed = ({ before, after, details, ...row }: HashedEntry) => ({
@@ -133,38 +162,69 @@ export interface AuditVerification {
 const MAX_PROBLEMS = 100;
 const SEALS_AT_ONCE = 100;
 
-/** Checks the whole chain. `anchor`: the head of an earlier verification or of the log. */
-export async function verifyAudit(
-  { db, secrets }: Pick<Deps, 'db' | 'secrets'>,
-  anchor: { seal: number; hash: string } | null,
-): Promise<AuditVerification> {
+type Anchor = { seal: number; hash: string } | null;
+type Found = Pick<Deps, 'db' | 'secrets'>;
+
+/**
+ * Checks the chain of one account, and reads and counts nothing else. `anchor`: the head of an earlier verification or of
+ * the log.
+ */
+export const verifyAccountAudit = (found: Found, account_id: string, anchor: Anchor): Promise<AuditVerification> =>
+  verify(found, account_id, anchor);
+
+/**
+ * Checks the chains of all accounts, and that no seal is missing between them. The hash of the head covers all seals.
+ */
+export const verifyAudit = (found: Found, anchor: Anchor): Promise<AuditVerification> => verify(found, null, anchor);
+
+async function verify({ db, secrets }: Found, chain: string | null, anchor: Anchor): Promise<AuditVerification> {
   const problems: AuditProblem[] = [];
   const totals = { seals: 0, entries: 0 };
+  const digest = createHash('sha256');
+  const lasts = new Map<string, AuditSealRow>();
   let head: AuditVerification['head'] = null;
-  let previous = '';
-  for (let page: AuditSealRow[] = []; (page = await sealsAfter(db, page.at(-1)?.id ?? 0)).length > 0; ) {
+  let isAnchored = anchor === null || (chain !== null && (await isOfInstallation(db, anchor)));
+  for (let page: AuditSealRow[] = []; (page = await sealsAfter(db, chain, page.at(-1)?.id ?? 0)).length > 0; ) {
     for (const seal of page) {
       const entries = await entriesBetween(db, seal);
-      const problem = problemOf(seal, { entries, previous, expected: (head?.seal ?? 0) + 1, secrets });
+      const isNext = chain !== null || seal.id === (head?.seal ?? 0) + 1;
+      const problem = isNext ? problemOf(seal, { entries, last: lasts.get(seal.chain), secrets }) : 'seal_missing';
       if (problem) problems.push(about(seal, problem));
-      if (anchor?.seal === seal.id && anchor.hash !== seal.hash) problems.push(about(seal, 'anchor_differs'));
+      digest.update(`${seal.id} ${seal.hash}\n`);
+      head = { seal: seal.id, hash: chain === null ? digest.copy().digest('hex') : seal.hash };
+      if (anchor?.seal === seal.id) {
+        if (![head.hash, seal.hash].includes(anchor.hash)) problems.push(about(seal, 'anchor_differs'));
+        isAnchored = true;
+      }
       totals.seals += 1;
-      totals.entries += entries.length;
-      head = { seal: seal.id, hash: seal.hash };
-      previous = seal.hash;
+      // Seals of the installation cover entries that the seals of the accounts cover, too.
+      if (seal.chain !== INSTALLATION) totals.entries += entries.length;
+      lasts.set(seal.chain, seal);
     }
   }
-  if (anchor && anchor.seal > (head?.seal ?? 0)) {
-    problems.push({ seal: anchor.seal, first_entry: '', last_entry: '', problem: 'seal_missing' });
-  }
-  const { unsealed, added } = await outside(db);
+  if (anchor && !isAnchored) problems.push({ ...NO_ENTRIES, seal: anchor.seal, problem: 'seal_missing' });
+  const { unsealed, added } = await outside(db, chain);
   if (added) problems.push({ seal: null, ...added, problem: 'entries_added' });
   const is_intact = problems.length === 0;
   return { is_intact, ...totals, unsealed, head, problems: problems.slice(0, MAX_PROBLEMS) };
 }
 
-const sealsAfter = (db: Db, id: number): Promise<AuditSealRow[]> =>
-  db.select().from(auditSeals).where(sql`${auditSeals.id} > ${id}`).orderBy(auditSeals.id).limit(SEALS_AT_ONCE);
+const NO_ENTRIES = { first_entry: '', last_entry: '' };
+
+const sealsAfter = (db: Db, chain: string | null, id: number): Promise<AuditSealRow[]> =>
+  db
+    .select()
+    .from(auditSeals)
+    .where(and(gt(auditSeals.id, id), chain === null ? undefined : eq(auditSeals.chain, chain)))
+    .orderBy(auditSeals.id)
+    .limit(SEALS_AT_ONCE);
+
+/** Anchors of earlier versions name seals over all accounts. */
+async function isOfInstallation(db: Db, anchor: { seal: number; hash: string }): Promise<boolean> {
+  const { id, chain, hash } = auditSeals;
+  const same = and(eq(id, anchor.seal), eq(chain, INSTALLATION), eq(hash, anchor.hash));
+  return (await db.select({ id }).from(auditSeals).where(same)).length > 0;
+}
 
 const about = (seal: AuditSealRow, problem: AuditProblem['problem']): AuditProblem => ({
   seal: seal.id,
@@ -175,21 +235,25 @@ const about = (seal: AuditSealRow, problem: AuditProblem['problem']): AuditProbl
 
 function problemOf(
   seal: AuditSealRow,
-  found: { entries: readonly HashedEntry[]; previous: string; expected: number; secrets: Secrets },
+  found: { entries: readonly HashedEntry[]; last: AuditSealRow | undefined; secrets: Secrets },
 ): AuditProblem['problem'] | null {
-  if (seal.id !== found.expected) return 'seal_missing';
+  const previous = seal.chain === INSTALLATION ? seal.id - 1 : (seal.previous ?? 0);
+  if (previous !== (found.last?.id ?? 0)) return 'seal_missing';
   if (seal.mac !== macOf(found.secrets, seal)) return 'seal_forged';
-  return seal.hash === hashOf(found.previous, found.entries) ? null : 'entries_changed';
+  return seal.hash === hashOf(found.last?.hash ?? '', found.entries) ? null : 'entries_changed';
 }
 
 /** Entries that no seal covers: those that wait for the sealer, and others. */
-async function outside(db: Db) {
+async function outside(db: Db, chain: string | null) {
+  const ofChain = chain === null ? sql`true` : sql`chain = ${chain}`;
+  const ofAccount = chain === null ? sql`true` : sql`e.account_id = ${chain}`;
   const [row] = await db.execute<{ unsealed: number; first: string | null; last: string | null }>(sql`
     with sealed as (
-      select coalesce(range_agg(one), '{}') as seqs from audit_seals, lateral unnest(audit_seals.seqs) as one),
+      select coalesce(range_agg(one), '{}') as seqs from audit_seals, lateral unnest(audit_seals.seqs) as one
+      where ${ofChain}),
     loose as (
       select seq, exists (select from audit_unsealed u where u.seq = e.seq) as waits from audit_events e
-      where not (e.seq <@ (select seqs from sealed)))
+      where ${ofAccount} and not (e.seq <@ (select seqs from sealed)))
     select count(*) filter (where waits)::int as unsealed, min(seq) filter (where not waits) as first,
       max(seq) filter (where not waits) as last
     from loose`);

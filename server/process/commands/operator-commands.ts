@@ -10,5 +10,6 @@ export const OPERATOR_COMMANDS: Record<string, () => Promise<OperatorCommand>> =
   resume: async () => (await import('./backup.ts')).resumeCommand,
   migrate: async () => (await import('./migrate.ts')).migrateCommand,
   'rotate-key': async () => (await import('./rotate-key.ts')).rotateKeyCommand,
+  'verify-audit': async () => (await import('./verify-audit.ts')).verifyAuditCommand,
   doctor: async () => (await import('./doctor.ts')).doctorCommand,
 };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { verifyAudit } from '../../api/audit/chain.ts';
+import { verifyAccountAudit } from '../../api/audit/chain.ts';
 import { AuditEntry } from '../../api/audit/entry.ts';
 import { rest } from '../../api/endpoint.ts';
 import { act, router } from '../../api/procedure.ts';
@@ -25,15 +25,16 @@ export const auditRouter = router({
     .concat(
       rest('POST', '/audit_log/verify', {
         operation_id: 'verify_audit_log',
-        summary: 'Check that the audit log is complete and unchanged',
+        summary: "Check that the account's audit log is complete and unchanged",
         description:
-          'Computes the hash chain over all entries of the installation again. Problems name seals and their entries.',
+          'Computes the hash chain over the entries of the account again. Problems name seals and their entries. The ' +
+          'operator command `verify-audit` checks the whole installation, with entries that belong to no account.',
         addition: true,
         body: VerifyAuditRequest,
       }),
     )
     .output(AuditVerificationSchema)
-    .mutation(({ ctx, input }) => verifyAudit(ctx.deps, input.anchor)),
+    .mutation(({ ctx, input }) => verifyAccountAudit(ctx.deps, ctx.principal.account_id, input.anchor)),
 });
 
 /** REST only: a file. */

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { fromDrizzle, type Job, PgBoss } from 'pg-boss';
 import type { Db } from '../../db/types.ts';
-import { type Periodic, periodic } from '../platform/periodic.ts';
+import { periodic } from '../platform/periodic.ts';
 import { ALL_JOBS, type JobDefinition } from './jobs.ts';
 
 export interface SendOptions {
@@ -51,10 +51,18 @@ const QUERY_LIMITS = { query_timeout: 60_000, statement_timeout: 60_000 };
 
 /**
  * A notification wakes the slots when a job is sent. Jobs that become due later or are retried notify nobody: each second
- * one idle slot of each kind looks for them, and the slot that finds a job wakes the next one. All slots looking each
- * second took 4 % of a processor in an idle worker. Without notifications, every slot looks each second.
+ * one statement finds their kinds and wakes one idle slot of each, and the slot that takes a job wakes the next one.
+ * Without notifications, every slot looks each second.
  */
 const POLLING = { notifyPollingIntervalSeconds: 60, pollingIntervalSeconds: 1 };
+const LOOK_FOR_DUE_MS = 1000;
+const LOOK_FOR_DEAD_MS = 2000;
+
+/**
+ * The supervisor of pg-boss scans all jobs several times per pass, which took half of an idle worker's processor time
+ * when it also had to find dead workers. It passes once a minute, and at once when a heartbeat is overdue.
+ */
+const SUPERVISION = { superviseIntervalSeconds: 60, monitorIntervalSeconds: 1, flowIntervalSeconds: 3600 };
 
 /** Opens the queue on the control database. `supervise`: this process recovers the jobs of dead workers. */
 export async function openQueue(options: { url: string; log: Logger; supervise: boolean }): Promise<Queue> {
@@ -67,8 +75,7 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
     useListenNotify: true,
     schedule: false,
     supervise,
-    superviseIntervalSeconds: 2,
-    monitorIntervalSeconds: 2,
+    ...SUPERVISION,
   });
   boss.on('error', (error) => log.error({ err: error }, 'queue'));
   boss.on('warning', (warning) => log.warn({ warning }, 'queue'));
@@ -76,8 +83,10 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
   for (const job of ALL_JOBS) await declareQueue(boss, job);
 
   const stopping = new AbortController();
-  const wakers: Periodic[] = [];
+  const kinds = new Map<string, Slots>();
   const taken = new Map<string, QueueSlots>();
+  const onError = (error: unknown) => log.error({ err: error }, 'queue');
+  const loops = supervise ? [periodic(() => recoverJobs(boss), { every_ms: LOOK_FOR_DEAD_MS, onError })] : [];
   return {
     async send(db, job, payload, sendOptions = {}) {
       await boss.send(job.name, job.payload.parse(payload), {
@@ -95,13 +104,13 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
           await handler(job.payload.parse(one.data), AbortSignal.any([one.signal, stopping.signal]));
         }
       });
-      const wakeOne = await openSlots(boss, slots, { name: job.name, run });
-      wakers.push(periodic(wakeOne, { every_ms: 1000, onError: (error) => log.error({ err: error }, 'queue') }));
+      if (kinds.size === 0) loops.push(periodic(() => wakeDue(boss, kinds), { every_ms: LOOK_FOR_DUE_MS, onError }));
+      kinds.set(job.name, await openSlots(boss, slots, { name: job.name, run }));
     },
     slots: () => [...taken.values()],
     async stop() {
       stopping.abort(new Error('The worker is shutting down'));
-      await Promise.all(wakers.map((waker) => waker.stop()));
+      await Promise.all(loops.map((loop) => loop.stop()));
       await boss.stop({ graceful: true, timeout: STOP_TIMEOUT_MS, close: true });
     },
   };
@@ -124,18 +133,47 @@ const slotsOf = (job: { fair_to_accounts: boolean }, concurrency: number) => [
   ...(job.fair_to_accounts ? [{ groupConcurrency: 1 }] : []),
 ];
 
+/** The slots of one kind of job in this process. */
+interface Slots {
+  hasIdle(): boolean;
+  /** Lets one idle slot look for a job. */
+  wakeOne(): void;
+}
+
+/** Wakes a slot of each kind that has a job to run. */
+async function wakeDue(boss: PgBoss, kinds: ReadonlyMap<string, Slots>): Promise<void> {
+  const idle = [...kinds].filter(([, slots]) => slots.hasIdle()).map(([name]) => name);
+  if (idle.length === 0) return;
+  // The limit keeps a backlog from being read through.
+  const { rows } = await boss.getDb().executeSql(
+    `select kind.name from unnest($1::text[]) as kind(name), lateral (
+       select from pgboss.job where job.name = kind.name and job.state < 'active' and not job.blocked
+         and job.start_after <= now() limit 1) as due`,
+    [idle],
+  );
+  for (const { name } of rows) kinds.get(name)?.wakeOne();
+}
+
+/** Gives the jobs of workers without a heartbeat to others. */
+async function recoverJobs(boss: PgBoss): Promise<void> {
+  const { rows } = await boss.getDb().executeSql(
+    `select distinct name from pgboss.job where state = 'active'
+       and heartbeat_on + heartbeat_seconds * interval '1 second' < now()`,
+  );
+  for (const { name } of rows) await boss.supervise(name);
+}
+
 /**
  * Registers each slot separately, so that a slot that has finished a job can ask for the next one at once. Otherwise it
- * would sleep for its polling interval after every job (measured: 8 jobs/s with a backlog). Returns what lets one idle
- * slot look for a job.
+ * would sleep for its polling interval after every job (measured: 8 jobs/s with a backlog).
  */
 async function openSlots(
   boss: PgBoss,
   slots: object[],
   { name, run }: { name: string; run: (jobs: Job[]) => Promise<void> },
-): Promise<() => Promise<void>> {
+): Promise<Slots> {
   const idle = new Set<string>();
-  const wakeOne = async () => {
+  const wakeOne = () => {
     const [slot] = idle;
     if (slot !== undefined) boss.notifyWorker(slot);
   };
@@ -143,7 +181,7 @@ async function openSlots(
     let id = '';
     id = await boss.work<object>(name, { ...POLLING, ...slot }, async (jobs) => {
       idle.delete(id);
-      await wakeOne();
+      wakeOne();
       try {
         await run(jobs);
       } finally {
@@ -153,7 +191,7 @@ async function openSlots(
     });
     idle.add(id);
   }
-  return wakeOne;
+  return { hasIdle: () => idle.size > 0, wakeOne };
 }
 
 async function declareQueue(boss: PgBoss, job: JobDefinition<object>): Promise<void> {

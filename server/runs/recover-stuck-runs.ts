@@ -22,14 +22,21 @@ const MAX_RUN_HOURS = 24;
 
 /** Recovers runs that no worker will finish. Any number of workers may call it at once. */
 export async function recoverStuckRuns(deps: Deps): Promise<void> {
+  // Also of runs that have ended.
+  await recoverSnapshots(deps.db, deps.queue);
+  if (!(await isAnyLive(deps.db))) return;
   for (const id of await overdueRuns(deps.db)) {
     await deps.db.transaction((tx) => endStuckRun(deps, tx, id));
   }
   await releaseStreams(deps, lt(streamRuns.heartbeat_at, sql`now() - make_interval(secs => ${LOST_SECONDS})`));
-  await recoverSnapshots(deps.db, deps.queue);
   for (const plan_id of await stalledPlans(deps.db)) {
     await deps.db.transaction((tx) => advancePlan(tx, deps.queue, { plan_id, ended: null }));
   }
+}
+
+async function isAnyLive(db: Db): Promise<boolean> {
+  const live = inArray(connectionRuns.status, LIVE_RUN);
+  return (await db.select({ id: connectionRuns.id }).from(connectionRuns).where(live).limit(1)).length > 0;
 }
 
 async function overdueRuns(db: Db): Promise<string[]> {

@@ -24,6 +24,7 @@ export const startScheduler = (deps: Deps): Periodic =>
 
 /** Starts what is due, each connection in its own transaction. */
 export async function fireDue(deps: Deps): Promise<void> {
+  if (!(await isAnyDue(deps.db))) return;
   for (let fired = AT_ONCE; fired === AT_ONCE; ) {
     fired = 0;
     while (fired < AT_ONCE) {
@@ -39,13 +40,20 @@ export async function fireDue(deps: Deps): Promise<void> {
 
 /** After a restore, schedules wait for an operator. */
 const notHeld = sql`not exists (select from installation where held_at is not null)`;
+/** By the clock of the database: with a worker's own, one that is ahead would fire early and skip the right moment. */
+const isDue = and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`), notHeld);
+
+/** Most ticks find nothing, which one statement shows without a transaction. */
+async function isAnyDue(db: Db): Promise<boolean> {
+  const found = await db.select({ id: connections.id }).from(connections).where(isDue).limit(1);
+  return found.length > 0;
+}
 
 async function fireOne(deps: Deps, db: Db): Promise<{ connection: ConnectionRow; delay_seconds: number } | null> {
-  // The clock of the database decides: with a worker's own, one that is ahead would fire early and skip the right moment.
   const [due] = await db
     .select({ connection: connections, now: sql<string>`now()` })
     .from(connections)
-    .where(and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`), notHeld))
+    .where(isDue)
     .orderBy(asc(connections.next_run_at))
     .limit(1)
     .for('no key update', { skipLocked: true });

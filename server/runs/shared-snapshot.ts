@@ -283,6 +283,8 @@ export async function forgetKeepers(db: Db, worker_ids: string[]): Promise<void>
 
 /** Requests a keeper where none has answered, and sends jobs again that were lost with their worker. */
 export async function recoverSnapshots(db: Db, queue: Queue): Promise<void> {
+  const shared = db.select({ id: snapshots.connection_run_id }).from(snapshots);
+  if ((await shared.where(isNull(snapshots.settled_at)).limit(1)).length === 0) return;
   const before = (column: AnyPgColumn, seconds: number) =>
     sql`coalesce(${column} < clock_timestamp() - make_interval(secs => ${seconds}), true)`;
   const unkept = and(

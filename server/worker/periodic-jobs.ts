@@ -37,10 +37,10 @@ const job = (name: string, every_ms: number, work: PeriodicJob['work'], immediat
 /** Any number of workers may run the same job at once. */
 const JOBS: readonly PeriodicJob[] = [
   job('recover stuck runs', 2000, recoverStuckRuns, false),
-  job('recover stuck tasks', 2000, recoverStuckTasks, false),
+  job('recover stuck tasks', 10_000, recoverStuckTasks, false),
   job('recover stuck verifications', 10_000, recoverStuckVerifications, false),
   job('seal the audit log', 2000, sealAudit),
-  job('resend lost deliveries', 2000, ({ db, queue }) => resendLostDeliveries(db, queue), false),
+  job('resend lost deliveries', 10_000, ({ db, queue }) => resendLostDeliveries(db, queue), false),
   // In sequence: both lock accounts.
   job('apply plan limits', 10_000, async (deps) => {
     await applyAllPlanLocks(deps);

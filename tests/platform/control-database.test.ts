@@ -70,3 +70,13 @@ describe('a connection closed by the server during a transaction', () => {
     await pool.end();
   });
 });
+
+test('queries one after the other share a connection, also after several at once', async () => {
+  const pool = openDatabase(url, { max: 4 });
+  const ask = async () => pidOf(await pool.db.execute(SELECT_PID));
+  const together = new Set(await Promise.all([ask(), ask(), ask(), ask()]));
+  const alone = new Set<number>();
+  for (let at = 0; at < 4; at += 1) alone.add(await ask());
+  await pool.close();
+  expect([together.size, alone.size]).toEqual([4, 1]);
+});

@@ -10,19 +10,19 @@ import {
   networkLogSegments,
   streamRuns,
 } from '../../db/schema/index.ts';
+import type { Database } from '../../db/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamSchema } from '../../server/connectors/contract/connector.ts';
 import { secretNames } from '../../server/connectors/contract/parameters.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
 import { secretsContext } from '../../server/connector-runtime/connector-secrets.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
-import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
+import { EVENTS_CHANNEL, SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { readAccountPlan } from '../../server/billing/account-plan.ts';
 import { startRun } from '../../server/runs/start.ts';
 import { requestStop } from '../../server/runs/stop.ts';
 import { LIVE_RUN } from '../../server/pipeline/run-states.ts';
 import type { TestDeps } from './database.ts';
-import { until } from './until.ts';
 
 type Side = { name: string; parameters: Record<string, unknown> };
 type StreamChoice = Partial<typeof connectionStreams.$inferInsert>;
@@ -129,10 +129,38 @@ export async function getRun({ deps }: TestDeps, run_id: string) {
 export const getStreamRuns = ({ deps }: TestDeps, run_id: string) =>
   deps.db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, run_id)).orderBy(streamRuns.stream_name);
 
-/** Waits for the end of a run and returns the run. */
-export async function runEnded(test: TestDeps, run_id: string, timeout_ms?: number) {
-  await until(async () => !LIVE_RUN.includes((await getRun(test, run_id)).status), { timeout_ms });
-  return getRun(test, run_id);
+/** Also where the end of a run was not announced. */
+const LOOK_MS = 500;
+
+/** Waits for the end of a run and returns the run. It looks when an event is announced: a run takes many short looks. */
+export async function runEnded(test: TestDeps, run_id: string, timeout_ms = 60_000) {
+  const announced = await announcements(test);
+  const deadline = performance.now() + timeout_ms;
+  for (;;) {
+    const next = announced();
+    const run = await getRun(test, run_id);
+    if (!LIVE_RUN.includes(run.status)) return run;
+    if (performance.now() > deadline) throw new Error(`not reached in time: the end of the run ${run_id}`);
+    await Promise.race([next, Bun.sleep(LOOK_MS)]);
+  }
+}
+
+const heard = new WeakMap<object, Promise<() => Promise<void>>>();
+
+/** Gives promises of the next event that the service announces. */
+function announcements({ deps: { database } }: TestDeps): Promise<() => Promise<void>> {
+  const listening = heard.get(database) ?? listenForEvents(database);
+  heard.set(database, listening);
+  return listening;
+}
+
+async function listenForEvents(database: Database): Promise<() => Promise<void>> {
+  let next = Promise.withResolvers<void>();
+  await database.listen(EVENTS_CHANNEL, () => {
+    next.resolve();
+    next = Promise.withResolvers();
+  });
+  return () => next.promise;
 }
 
 /** The network log entries of a run, decoded. */

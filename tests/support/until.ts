@@ -1,5 +1,5 @@
-const FIRST_PAUSE_MS = 5;
-const LONGEST_PAUSE_MS = 150;
+const FIRST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 250;
 
 /**
  * Waits until `holds` is true, and fails after `timeout_ms` (60 s) naming the condition. The pauses between looks grow
@@ -15,6 +15,6 @@ export async function until(
   while (!(await holds())) {
     const now = performance.now();
     if (now > deadline) throw new Error(`not reached in time: ${options.what ?? holds.toString()}`);
-    await Bun.sleep(Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, (now - started) / 6)));
+    await Bun.sleep(Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, (now - started) / 4)));
   }
 }

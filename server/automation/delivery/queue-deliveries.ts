@@ -104,18 +104,21 @@ async function planNotification(
   return { status: 'pending', reason: 'summary', next_attempt_at };
 }
 
+const LOST_SECONDS = 120;
+const isOverdue = and(
+  inArray(deliveries.status, WAITING),
+  sql`${deliveries.next_attempt_at} < now() - make_interval(secs => ${LOST_SECONDS})`,
+);
+
 /** Queues jobs for deliveries that are long overdue, because their job was lost. Returns their number. */
 export async function resendLostDeliveries(db: Db, queue: Queue): Promise<number> {
+  const some = await db.select({ id: deliveries.id }).from(deliveries).where(isOverdue).limit(1);
+  if (some.length === 0) return 0;
   return db.transaction(async (tx) => {
     const overdue = tx
       .select({ id: deliveries.id })
       .from(deliveries)
-      .where(
-        and(
-          inArray(deliveries.status, WAITING),
-          sql`${deliveries.next_attempt_at} < now() - make_interval(secs => ${LOST_SECONDS})`,
-        ),
-      )
+      .where(isOverdue)
       .orderBy(asc(deliveries.next_attempt_at))
       .limit(100)
       .for('no key update', { skipLocked: true });
@@ -128,5 +131,3 @@ export async function resendLostDeliveries(db: Db, queue: Queue): Promise<number
     return lost.length;
   });
 }
-
-const LOST_SECONDS = 120;

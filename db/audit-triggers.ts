@@ -11,6 +11,7 @@ import {
   roles,
   schemaChanges,
   triggers,
+  userIdentities,
   userRoles,
   users,
 } from './schema/index.ts';
@@ -44,6 +45,7 @@ export const AUDITED: readonly AuditedTable[] = [
     secrets: ['invitation_hash'],
     bookkeeping: ['last_login_at', 'last_api_request_at', 'avatar_key', 'invited_by', 'invited_at'],
   },
+  { table: userIdentities, type: 'user_identity', name: 'subject', bookkeeping: ['last_sign_in_at'] },
   { table: roles, type: 'role' },
   { table: userRoles, type: 'user_role', id: 'user_id', name: 'role_id' },
   {

@@ -60,6 +60,7 @@ const HOMES: [what: string, imported: RegExp, home: RegExp][] = [
   ['mysql2', /^mysql2/, /^server\/connectors\/mysql\//],
   ['DuckDB', /^@duckdb\//, /^server\/connectors\/(file|duckdb|kits\/(duckdb|files))\//],
   ['React and its libraries', /^(react|@mantine|@tanstack|wouter)/, /^client\/console\//],
+  ['openid-client', /^openid-client/, /^server\/resources\/users\/sign-in\//],
   ['prom-client', /^prom-client/, /^server\/platform\/metrics\.ts/],
 ];
 

@@ -5,10 +5,10 @@ import { Failure } from './components/failure.tsx';
 import { setTimeZone } from './components/format.ts';
 import { Splash } from './components/splash.tsx';
 import { InvitationPage } from './pages/invitation.tsx';
-import { SignInPage } from './pages/sign-in.tsx';
-import { ConfirmSession } from './confirm-session.tsx';
+import { SignedInPage, SignInPage } from './pages/sign-in.tsx';
+import { ConfirmSession, setSessionOfKey } from './confirm-session.tsx';
 import { CurrentUserContext } from './current-user.ts';
-import { signedOut } from './session.ts';
+import { CONFIRMED_PATH, signedOut } from './session.ts';
 import { Shell } from './shell.tsx';
 
 /**
@@ -17,7 +17,9 @@ import { Shell } from './shell.tsx';
  */
 export function App() {
   const [isInvitation] = useRoute('/invitation');
-  return isInvitation ? <InvitationPage /> : <Console />;
+  const [isConfirmed] = useRoute(CONFIRMED_PATH);
+  if (isInvitation) return <InvitationPage />;
+  return isConfirmed ? <SignedInPage /> : <Console />;
 }
 
 function Console() {
@@ -25,6 +27,7 @@ function Console() {
   const reason = signedOut.use();
   if (me.data) {
     setTimeZone(me.data.timezone);
+    setSessionOfKey(me.data.api_key !== null);
     return (
       <CurrentUserContext value={me.data}>
         <div inert={reason !== null}>

@@ -1,13 +1,24 @@
 import { Button, Modal, PasswordInput } from '@mantine/core';
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, useEffect, useState } from 'react';
 import type { Fetch } from '../retry.ts';
-import { CONSOLE_HEADERS, ServiceError } from './session.ts';
+import { CONSOLE_HEADERS, onSignIn, ServiceError } from './session.ts';
 import { createStore } from './store.ts';
 
-type Decide = (isConfirmed: boolean) => void;
+interface Question {
+  decide(isConfirmed: boolean): void;
+  /** Where the person signs in again with the provider. Null: the API key confirms the session. */
+  path: string | null;
+}
 
-/** Set while a request waits for the API key. */
-const asking = createStore<Decide | null>(null);
+/** Set while a request waits for a confirmation. */
+const asking = createStore<Question | null>(null);
+
+/** Whether the session belongs to an API key. A sign-in with a provider confirms a session by itself for a while. */
+let belongsToKey = true;
+
+export const setSessionOfKey = (isOfKey: boolean): void => {
+  belongsToKey = isOfKey;
+};
 
 /** Procedures that need a confirmed session. */
 const PROTECTED = /\/users\.(rotateKey|createKey|invite|create)\b/;
@@ -19,31 +30,58 @@ export const forgetConfirmation = (): void => {
   confirmedUntil = 0;
 };
 
-/** Asks for the API key before a request that needs a confirmed session, and again if the service requires it. */
+/** Asks for a confirmation before a request that needs one, and again if the service requires it. */
 export const confirmingFetch =
   (send: Fetch): Fetch =>
   async (input, init) => {
     const url = input instanceof Request ? input.url : String(input);
-    const isRefused = PROTECTED.test(url) && Date.now() > confirmedUntil && !(await ask());
+    const isAhead = belongsToKey && PROTECTED.test(url) && Date.now() > confirmedUntil;
+    const isRefused = isAhead && !(await ask(null));
     const response = await send(input, init);
     if (isRefused || response.status !== 403) return response;
-    if (!(await response.clone().text()).includes('"confirmation_required"')) return response;
-    return (await ask()) ? send(input, init) : response;
+    const text = await response.clone().text();
+    if (!text.includes('"confirmation_required"')) return response;
+    return (await ask(/"sign_in_path":"([^"\\]+)"/.exec(text)?.[1] ?? null)) ? send(input, init) : response;
   };
 
-async function ask(): Promise<boolean> {
+async function ask(path: string | null): Promise<boolean> {
   const isConfirmed = await new Promise<boolean>((decide) => {
-    asking.get()?.(false);
-    asking.set(decide);
+    asking.get()?.decide(false);
+    asking.set({ decide, path });
   });
   asking.set(null);
   confirmedUntil = isConfirmed ? Date.now() + CONFIRMED_MS : 0;
   return isConfirmed;
 }
 
-/** Asks for the API key of the session before it creates keys. */
+/** Asks for the API key of the session, or for a sign-in in another tab. */
 export function ConfirmSession() {
-  const decide = asking.use();
+  const question = asking.use();
+  if (question?.path != null) return <SignInAgain path={question.path} decide={question.decide} />;
+  return <EnterKey decide={question?.decide ?? null} />;
+}
+
+/** In another tab, so that this page keeps its unsaved input. */
+function SignInAgain({ path, decide }: { path: string; decide: Question['decide'] }) {
+  useEffect(() => onSignIn(() => decide(true)), [decide]);
+  return (
+    <Modal opened onClose={() => decide(false)} title="Sign in again" zIndex={400}>
+      <div className="stack">
+        <p>Keys and credentials outlive this session. Sign in again to continue.</p>
+        <div className="form-foot">
+          <Button variant="default" onClick={() => decide(false)}>
+            Cancel
+          </Button>
+          <Button component="a" href={path} target="_blank" rel="noopener">
+            Sign in
+          </Button>
+        </div>
+      </div>
+    </Modal>
+  );
+}
+
+function EnterKey({ decide }: { decide: Question['decide'] | null }) {
   const [api_key, setKey] = useState('');
   const [problem, setProblem] = useState<string | null>(null);
   const close = (isConfirmed: boolean) => {

@@ -1,6 +1,6 @@
-import { eq, type SQL, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { LRUCache } from 'lru-cache';
-import { apiKeys, sessions, users } from '../../db/schema/index.ts';
+import { apiKeys, sessions, userIdentities, users } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import type { Actor } from '../events/emit.ts';
@@ -15,10 +15,13 @@ export interface Principal {
   name: string;
   email: string;
   permissions: ReadonlySet<Permission>;
-  /** The key of this call. */
-  api_key_id: string;
-  /** The console session of this call, and whether its key was entered again just now. Absent for calls with the key. */
-  session?: { id: string; confirmed: boolean };
+  /** The key of this call. Null: the session of a sign-in by a provider. */
+  api_key_id: string | null;
+  /**
+   * The console session of this call, the provider of its sign-in, and whether its key was entered again or the person
+   * signed in just now. Absent for calls with the key.
+   */
+  session?: { id: string; provider: string | null; confirmed: boolean };
 }
 
 /** The principal in the form that events record. */
@@ -29,6 +32,8 @@ export const actorOf = (principal: Principal): Actor => ({
 });
 
 const invalid = (message: string) => new ApiError(401, 'invalid_token', message);
+
+const ended = () => new ApiError(401, 'session_ended', 'The session has ended');
 
 export interface Credentials {
   authorization: string | null;
@@ -49,14 +54,14 @@ export async function authenticate(deps: Deps, { authorization, session }: Crede
         idle_hours: deps.config.SESSION_IDLE_HOURS,
       })
     : await prepared(deps.db).byKey.execute({ hash: deps.secrets.hmac('api_key', bearerToken(authorization)) });
-  if (!key && bySession) throw new ApiError(401, 'session_ended', 'The session has ended');
+  if (!key && bySession) throw ended();
   if (!key) throw invalid('The API key is not valid');
   const refusal = refusalOf(key);
   if (refusal) {
     refusedOwners.set(refusal, principalOf(key));
     throw refusal;
   }
-  if (key.stale) recordUse(deps, key.key_id, key.user_id);
+  if (key.stale && key.key_id !== null) recordUse(deps, key.key_id, key.user_id);
   if (key.session_stale && key.session_id !== null) recordSessionUse(deps, key.session_id);
   return principalOf(key);
 }
@@ -64,6 +69,7 @@ export async function authenticate(deps: Deps, { authorization, session }: Crede
 type FoundKey = Awaited<ReturnType<ReturnType<typeof keyQueries>['byKey']['execute']>>[number];
 
 function refusalOf(key: FoundKey): ApiError | null {
+  if (key.key_id === null) return key.user_status === 'active' && !key.user_deleted ? null : ended();
   if (key.revoked || key.user_deleted) return invalid('The API key is not valid');
   if (key.user_status !== 'active') return invalid('The user of this API key is not active');
   return key.expired ? new ApiError(401, 'token_expired', 'The API key has expired') : null;
@@ -78,14 +84,16 @@ function principalOf(key: FoundKey): Principal {
     email,
     api_key_id,
     permissions: permissionSet(key.permissions),
-    ...(session_id !== null && { session: { id: session_id, confirmed: key.confirmed } }),
+    ...(session_id !== null && { session: { id: session_id, provider: key.provider, confirmed: key.confirmed } }),
   };
 }
 
 const refusedOwners = new WeakMap<Error, Principal>();
 
-/** The owner of the key for which `authenticate` failed, for the audit log. Null: there is no such key. */
+/** The user of a refused key or sign-in, for the audit log. Null: there is none. */
 export const refusedOwner = (refusal: Error): Principal | null => refusedOwners.get(refusal) ?? null;
+
+export const noteRefusedOwner = (refusal: Error, owner: Principal): void => void refusedOwners.set(refusal, owner);
 
 function bearerToken(authorization: string | null): string {
   if (!authorization) throw new ApiError(401, 'not_authenticated', 'Not authenticated');
@@ -106,45 +114,61 @@ function permissionSet(names: string): ReadonlySet<Permission> {
   return permissions;
 }
 
-/** The clock is the database's: it also wrote `expires_at`. */
-const keyQuery = (db: Db, name: string, { where, session }: { where: SQL; session: SQL }) =>
+/** What is selected of a key and its user. The clock is the database's: it also wrote `expires_at`. */
+const facts = {
+  key_id: sql<string | null>`${apiKeys.id}`,
+  revoked: sql<boolean>`${apiKeys.revoked_at} is not null`,
+  expired: sql<boolean>`coalesce(${apiKeys.expires_at} <= now(), false)`,
+  stale: sql<boolean>`coalesce(${apiKeys.last_used_at} < now() - interval '1 minute', true)`,
+  user_id: users.id,
+  account_id: users.account_id,
+  name: users.full_name,
+  email: users.email,
+  user_status: users.status,
+  user_deleted: sql<boolean>`${users.deleted_at} is not null`,
+  permissions: sql<string>`array_to_string(array(
+    select distinct permission from user_roles
+    join roles on roles.id = user_roles.role_id cross join unnest(roles.permissions) as permission
+    where user_roles.user_id = ${users.id} and (roles.account_id is null or roles.account_id = ${users.account_id})
+      and (${apiKeys.scopes} is null or permission = any(${apiKeys.scopes}))
+    order by permission
+  ), ' ')`,
+};
+
+const keyQuery = (db: Db) =>
   db
     .select({
-      session_id: sql<string | null>`${sessions.id}`,
-      confirmed: sql<boolean>`coalesce(${sessions.confirmed_until} > now(), false)`,
-      session_stale: sql<boolean>`coalesce(${sessions.last_used_at} < now() - interval '1 minute', false)`,
-      key_id: apiKeys.id,
-      revoked: sql<boolean>`${apiKeys.revoked_at} is not null`,
-      expired: sql<boolean>`${apiKeys.expires_at} <= now()`,
-      stale: sql<boolean>`coalesce(${apiKeys.last_used_at} < now() - interval '1 minute', true)`,
-      user_id: users.id,
-      account_id: users.account_id,
-      name: users.full_name,
-      email: users.email,
-      user_status: users.status,
-      user_deleted: sql<boolean>`${users.deleted_at} is not null`,
-      permissions: sql<string>`array_to_string(array(
-        select distinct permission from user_roles
-        join roles on roles.id = user_roles.role_id cross join unnest(roles.permissions) as permission
-        where user_roles.user_id = ${users.id} and (roles.account_id is null or roles.account_id = ${users.account_id})
-          and (${apiKeys.scopes} is null or permission = any(${apiKeys.scopes}))
-        order by permission
-      ), ' ')`,
+      ...facts,
+      session_id: sql<string | null>`null`,
+      provider: sql<string | null>`null`,
+      confirmed: sql<boolean>`false`,
+      session_stale: sql<boolean>`false`,
     })
     .from(apiKeys)
     .innerJoin(users, eq(users.id, apiKeys.user_id))
-    .leftJoin(sessions, session)
-    .where(where)
-    .prepare(name);
+    .where(eq(apiKeys.hash, sql.placeholder('hash')))
+    .prepare('authenticate');
 
-const keyQueries = (db: Db) => ({
-  byKey: keyQuery(db, 'authenticate', { where: eq(apiKeys.hash, sql.placeholder('hash')), session: sql`false` }),
-  bySession: keyQuery(db, 'authenticate_session', {
-    where: sql`${sessions.hash} = ${sql.placeholder('hash')} and ${sessions.expires_at} > now()
-      and ${sessions.last_used_at} > now() - make_interval(hours => ${sql.placeholder('idle_hours')}::int)`,
-    session: eq(sessions.api_key_id, apiKeys.id),
-  }),
-});
+const sessionQuery = (db: Db) =>
+  db
+    .select({
+      ...facts,
+      session_id: sql<string | null>`${sessions.id}`,
+      provider: sessions.provider,
+      confirmed: sql<boolean>`coalesce(${sessions.confirmed_until} > now(), false)`,
+      session_stale: sql<boolean>`${sessions.last_used_at} < now() - interval '1 minute'`,
+    })
+    .from(sessions)
+    .leftJoin(apiKeys, eq(apiKeys.id, sessions.api_key_id))
+    .leftJoin(userIdentities, eq(userIdentities.id, sessions.identity_id))
+    .innerJoin(users, eq(users.id, sql`coalesce(${apiKeys.user_id}, ${userIdentities.user_id})`))
+    .where(
+      sql`${sessions.hash} = ${sql.placeholder('hash')} and ${sessions.expires_at} > now()
+        and ${sessions.last_used_at} > now() - make_interval(hours => ${sql.placeholder('idle_hours')}::int)`,
+    )
+    .prepare('authenticate_session');
+
+const keyQueries = (db: Db) => ({ byKey: keyQuery(db), bySession: sessionQuery(db) });
 
 const queries = new WeakMap<Db, ReturnType<typeof keyQueries>>();
 

@@ -3,6 +3,7 @@ import { ApiError } from '../platform/errors.ts';
 import { type ConsoleBundle, loadConsole } from './console-bundle.ts';
 import type { Handler } from './edge.ts';
 import type { PathRoutes } from './rest.ts';
+import { completeProviderSignIn, listProviders, startProviderSignIn } from './provider-sign-in.ts';
 import { signIn, signOut } from './session.ts';
 
 /** Files of this service only: no inline scripts or styles, no framing. */
@@ -34,6 +35,9 @@ export function consoleRoutes(deps: Deps): PathRoutes[] {
   return [
     ...PAGES.map((pattern) => getRoute(pattern, page)),
     getRoute('/assets/:p1', asset(deps)),
+    getRoute('/console/providers', listProviders(deps)),
+    getRoute('/console/sign-in/:p1', startProviderSignIn(deps)),
+    getRoute('/console/sign-in/:p1/callback', completeProviderSignIn(deps)),
     { pattern: '/console/session', template: '/console/session', handlers: session },
   ];
 }

@@ -3,6 +3,7 @@ import type { Caller } from '../api/audit/record.ts';
 import type { Deps } from '../deps.ts';
 import { ApiError, RequestShapeError } from '../platform/errors.ts';
 import { endSession, openSession, SESSION_DAYS } from '../resources/users/sessions.ts';
+import { signOutUrl } from '../resources/users/sign-in/flow.ts';
 import { unauthenticatedCall } from './errors.ts';
 import { readJson } from './body.ts';
 import type { Handler, HttpExchange } from './edge.ts';
@@ -31,19 +32,21 @@ export function signIn(deps: Deps): Handler {
     });
     return new Response(null, {
       status: 204,
-      headers: { 'set-cookie': cookie(deps, opened.token, SESSION_DAYS * 86_400) },
+      headers: { 'set-cookie': sessionCookie(deps, opened.token, SESSION_DAYS * 86_400) },
     });
   };
 }
 
-/** DELETE: signs out. */
+/** DELETE: signs out. The response names the page where the provider ends its own session, if it has one. */
 export const signOut =
   (deps: Deps): Handler =>
   async (exchange) => {
     requireConsole(deps, exchange.request);
     const token = tokenIn(deps, exchange.request);
-    if (token !== null) await endSession(deps, token, auditOf(exchange));
-    return new Response(null, { status: 204, headers: { 'set-cookie': cookie(deps, '', 0) } });
+    const ended = token === null ? null : await endSession(deps, token, auditOf(exchange));
+    const headers = { 'set-cookie': sessionCookie(deps, '', 0) };
+    const sign_out_url = ended && (await signOutUrl(deps, ended));
+    return sign_out_url ? Response.json({ sign_out_url }, { headers }) : new Response(null, { status: 204, headers });
   };
 
 const auditOf = (exchange: HttpExchange): Caller => unauthenticatedCall(exchange, '/session').caller;
@@ -69,16 +72,19 @@ function isFromConsole({ config }: Deps, request: Request): boolean {
   return method === 'GET' || method === 'HEAD' || headers.get(CONSOLE_HEADER) === CONSOLE_NAME;
 }
 
-const isSecure = ({ config }: Deps) => config.PUBLIC_URL.startsWith('https:');
+export const isSecure = ({ config }: Deps) => config.PUBLIC_URL.startsWith('https:');
 /** With the prefix `__Host-`, other hosts of the domain and connections without TLS cannot set the cookie. */
 const cookieName = (deps: Deps) => (isSecure(deps) ? '__Host-session' : 'session');
 
 function tokenIn(deps: Deps, request: Request): string | null {
-  const value = new Bun.CookieMap(request.headers.get('cookie') ?? '').get(cookieName(deps));
+  const value = cookieIn(request, cookieName(deps));
   return value && /^[\w-]{1,128}$/.test(value) ? value : null;
 }
 
-const cookie = (deps: Deps, token: string, maxAge: number) =>
+export const cookieIn = (request: Request, name: string): string | null =>
+  new Bun.CookieMap(request.headers.get('cookie') ?? '').get(name);
+
+export const sessionCookie = (deps: Deps, token: string, maxAge: number) =>
   new Bun.Cookie(cookieName(deps), token, {
     path: '/',
     httpOnly: true,

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { readOrMakeKeyFile } from './key-file.ts';
 import { isNetwork } from './net/addresses.ts';
+import { type ProviderSettings, readProviders } from './provider-settings.ts';
 
 /** The settings of the process. Only `readConfig` reads the environment. */
 export interface Config {
@@ -46,8 +47,12 @@ export interface Config {
   CONNECTOR_NETWORK: 'any' | 'public_only';
   /** Makes the connectors for tests usable. */
   TEST_CONNECTORS: boolean;
+  /** Providers by which people sign in to the console, beside API keys. */
+  OIDC_PROVIDERS: readonly ProviderSettings[];
   /** A console session without a request for this long ends. */
   SESSION_IDLE_HOURS: number;
+  /** A console session of a sign-in by a provider ends after this time, whether it is used or not. */
+  SESSION_MAX_HOURS: number;
   /** Events older than this are deleted, with their deliveries. A billing plan can set less. */
   EVENT_RETENTION_DAYS: number;
   /** Deliveries of actions older than this are deleted. A billing plan can set less. */
@@ -111,6 +116,15 @@ const onOff = z
   .refine((value) => value in SWITCH, 'must be 1 or 0')
   .transform((value) => SWITCH[value] === true);
 
+function providersIn(text: string, context: z.RefinementCtx): ProviderSettings[] {
+  try {
+    return readProviders(text);
+  } catch (error) {
+    context.addIssue((error as Error).message);
+    return z.NEVER;
+  }
+}
+
 const Environment = z.object({
   HOST: z.string().regex(/^\S+$/, 'must be a host name or an IP address').default('127.0.0.1'),
   PORT: wholeNumber(0, 65_535).default(8080),
@@ -155,7 +169,9 @@ const Environment = z.object({
     .optional(),
   CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
   TEST_CONNECTORS: onOff.default(false),
+  OIDC_PROVIDERS: z.string().transform(providersIn).optional(),
   SESSION_IDLE_HOURS: wholeNumber(1, 720).default(24),
+  SESSION_MAX_HOURS: wholeNumber(1, 8760).default(168),
   EVENT_RETENTION_DAYS: wholeNumber(1, 36_500).default(90),
   DELIVERY_RETENTION_DAYS: wholeNumber(1, 36_500).default(90),
   RUN_RETENTION_DAYS: wholeNumber(1, 36_500).default(365),
@@ -182,7 +198,8 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     throw new ConfigError(`${String(issue?.path[0])} ${issue?.message}`);
   }
   const { DATABASE_URL, OBJECT_STORE_URL, BOOTSTRAP_API_KEY, SECRET_KEY, ...settings } = parsed.data;
-  const { PUBLIC_URL, SMTP_URL, EGRESS_ALLOW, TRUSTED_PROXIES, METRICS_PORT, METRICS_TOKEN, ...rest } = settings;
+  const { PUBLIC_URL, SMTP_URL, EGRESS_ALLOW, TRUSTED_PROXIES, METRICS_PORT, METRICS_TOKEN, OIDC_PROVIDERS, ...rest } =
+    settings;
   const DATA_DIR = resolve(rest.DATA_DIR);
   return Object.freeze({
     ...rest,
@@ -197,6 +214,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     METRICS_TOKEN: METRICS_TOKEN ?? null,
     EGRESS_ALLOW: EGRESS_ALLOW ?? [],
     TRUSTED_PROXIES: TRUSTED_PROXIES ?? [],
+    OIDC_PROVIDERS: OIDC_PROVIDERS ?? [],
   });
 }
 
@@ -216,9 +234,18 @@ export const isPortSet = (env: Record<string, string | undefined> = process.env)
 
 /** The environment for another process of this service: the same settings, with the database at `url`. */
 export function environmentOf(config: Config, url: string): Record<string, string | undefined> {
-  const settings = Object.entries(config).map(([name, value]) => [name, value === null ? '' : String(value)]);
+  const settings = Object.entries(config).map(([name, value]) => [name, textOf(value)]);
   return { ...process.env, ...Object.fromEntries(settings), DATABASE_URL: url };
 }
+
+function textOf(value: Config[keyof Config]): string {
+  if (value === null) return '';
+  if (typeof value !== 'object') return String(value);
+  return value.every((one) => typeof one === 'string') ? value.join() : JSON.stringify(value);
+}
+
+/** A variable that a setting refers to. */
+export const variable = (name: string): string | undefined => process.env[name];
 
 /** Settings of the runtime, trust and folders that a process for work of users inherits. It gets no other: they hold secrets. */
 const INHERITED = ['BUN_BE_BUN', 'PATH', 'HOME', 'TMPDIR', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];

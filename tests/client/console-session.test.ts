@@ -1,9 +1,11 @@
-import { expect, test } from 'bun:test';
+import { afterAll, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
-import { apiKeys } from '../../db/schema/index.ts';
+import { apiKeys, sessions } from '../../db/schema/index.ts';
+import { readProviders } from '../../server/platform/provider-settings.ts';
 import { signIn } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { makerOf } from '../support/resources.ts';
+import { CLIENT, startSignInProvider } from '../support/sign-in-provider.ts';
 import { until } from '../support/until.ts';
 
 const site = await startConsole();
@@ -152,4 +154,43 @@ test('buttons without permission are disabled', async () => {
   const connection = await make.connection();
   const { page } = await site.signedIn(`/console/connections/${connection.id}`, { key: await api.keyWith([]) });
   expect(await page.getByRole('button', { name: 'Run now' }).isDisabled()).toBeTrue();
+}, 60_000);
+
+test('a person signs in with a provider, and again before a key is created', async () => {
+  // Another site than the console's, so that cookies are not sent along.
+  const provider = await startSignInProvider([`${site.address}/console/sign-in/main/callback`], 'localhost');
+  afterAll(() => provider.close());
+  process.env.TEST_CLIENT_SECRET = CLIENT.secret;
+  const { config, egress } = service.deps;
+  const settings = { id: 'main', name: 'Example ID', issuer: provider.issuer, client_id: CLIENT.id };
+  const client_secret = 'env:TEST_CLIENT_SECRET';
+  config.PUBLIC_URL = site.address;
+  config.OIDC_PROVIDERS = readProviders(JSON.stringify([{ ...settings, client_secret, default_roles: ['Creator'] }]));
+  egress.allow = [new URL(provider.issuer).host];
+  const { page, complaints, context } = await site.browser();
+  await page.goto('/console/profile');
+  await page.getByRole('link', { name: 'Sign in with Example ID' }).click();
+  await page.getByText('Your provider did not sign you in').waitFor();
+  provider.person = { sub: 'ada', email: 'ada@example.org', email_verified: true, name: 'Ada Lovelace' };
+  await page.getByRole('link', { name: 'Sign in with Example ID' }).click();
+  await page.getByRole('link', { name: 'Connections' }).waitFor();
+  const cookies = await context.cookies(site.address);
+  expect(cookies).toMatchObject([{ name: 'session', httpOnly: true, sameSite: 'Strict' }]);
+  await page.goto('/console/profile');
+  await service.deps.db.update(sessions).set({ confirmed_until: sql`now()` });
+  await page.getByRole('button', { name: 'Create key' }).click();
+  const form = page.getByRole('dialog', { name: 'Create API key' });
+  await form.getByRole('textbox', { name: 'Name' }).fill('nightly');
+  await form.getByRole('button', { name: 'Create key' }).click();
+  const [tab] = await Promise.all([
+    context.waitForEvent('page'),
+    page.getByRole('dialog', { name: 'Sign in again' }).getByRole('link', { name: 'Sign in' }).click(),
+  ]);
+  await tab.getByText('Close this tab').waitFor();
+  await page.getByRole('dialog', { name: 'The new API key' }).waitFor();
+  await tab.close();
+  expect(complaints.filter((one) => !one.startsWith(`request to ${provider.issuer}`))).toEqual([]);
+  await page.getByRole('button', { name: 'I saved the key' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.waitForURL((url) => url.origin === provider.issuer);
 }, 60_000);

@@ -71,6 +71,8 @@ class Refusals {
 const counters = new WeakMap<Deps, Refusals>();
 const recorded = new WeakSet<Error>();
 const REFUSED = [401, 403, 429];
+/** What is recorded of the context of an error. */
+const RECORDED = ['required_permission', 'provider'];
 
 /** Records an error that refuses the caller. Other errors, and one that was recorded before, are ignored. */
 export async function recordRefusal(deps: Deps, error: unknown, call: AuditedCall): Promise<void> {
@@ -80,7 +82,8 @@ export async function recordRefusal(deps: Deps, error: unknown, call: AuditedCal
   const counter = counters.get(deps) ?? new Refusals(deps);
   counters.set(deps, counter);
   const { code, context } = refused;
-  const details = 'required_permission' in context ? { required_permission: context.required_permission } : null;
+  const named = Object.entries(context).filter(([name]) => RECORDED.includes(name));
+  const details = named.length > 0 ? Object.fromEntries(named) : null;
   await counter.note({ call: { ...call, principal: call.principal ?? refusedOwner(refused) }, code, details });
 }
 

@@ -1,6 +1,7 @@
 import { type AccountConnectorRow, accountConnectors } from '../../../db/schema/index.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
+import { requireRecentSignIn } from '../access/step-up.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
 import { checkUsageRange, type UsageInput } from '../../api/usage-range.ts';
@@ -25,6 +26,7 @@ export async function createAccountConnector(
   checkUsageRange(input.usage);
   await checkOwnSshKey(ctx, input.ssh_tunnel);
   const draft = await draftOf(ctx, input);
+  if (draft.secrets !== null || draft.ssh_tunnel !== null) requireRecentSignIn(ctx);
   const tested = input.test_connection && draft.status !== 'pending_auth';
   const row = tested ? { ...draft, ...(await testRow(ctx.deps, draft, actorOf(ctx.principal))).outcome } : draft;
   await ctx.db.transaction(async (db) => {

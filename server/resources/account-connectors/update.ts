@@ -1,6 +1,7 @@
 import { and, eq, inArray, isNull, or } from 'drizzle-orm';
 import { type AccountConnectorRow, accountConnectors, connectionRuns, connections } from '../../../db/schema/index.ts';
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
+import { secretNames } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { LIVE_RUN } from '../../pipeline/run-states.ts';
@@ -9,6 +10,7 @@ import { badRequest } from '../../platform/errors.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { connectorId } from '../../api/connector-id.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
+import { requireRecentSignIn } from '../access/step-up.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
 import { checkParameters, sealParameters, sensitiveChange } from './parameters.ts';
@@ -91,6 +93,9 @@ async function changesOf(
   const given = input.parameters ?? {};
   requireSecretsAgain(connector, { before, after: all, given, tunnels: [tunnel, ssh_tunnel] });
   if (!same) Object.assign(changes, sealParameters(ctx.deps, connector, { row, all }));
+  if (tunnelled || secretNames(connector.config).some((name) => !Bun.deepEquals(before[name], known[name]))) {
+    requireRecentSignIn(ctx);
+  }
   const retest = tunnelled || (!same && sensitiveChange(connector, before, all));
   // The expiry of new credentials is unknown.
   if (retest && !same && input.credentials_expire_at === undefined) Object.assign(changes, expiryChange(row, null));

@@ -12,6 +12,7 @@ import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { changedColumns, keysOf } from '../../api/changed-columns.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
+import { requireRecentSignIn } from '../access/step-up.ts';
 import { getTrigger, lockTrigger } from './triggers-query.ts';
 import { checkGroupBy, checkPosture, checkRule, expectColumn, ruleColumns } from './triggers-rules.ts';
 import type { CreateTriggerRequest, TriggerSchema, UpdateTriggerRequest } from './triggers-schema.ts';
@@ -42,6 +43,7 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
   await validateActions(ctx, input.actions);
   await refuseLoops(ctx.db, input.actions, values);
   const sealed = sealActions(ctx.deps.secrets, { trigger: identity, actions: input.actions, before: null });
+  if (sealed.secrets !== null) requireRecentSignIn(ctx);
   await ctx.db.transaction((db) => insertTrigger({ ...ctx, db }, { ...values, ...sealed }));
   return getTrigger(ctx, { trigger_id: identity.id });
 }
@@ -118,6 +120,7 @@ function wantedColumns(ctx: Ctx, before: TriggerRow, input: UpdateTriggerRequest
   const { rule, condition, event_types, expect, group_by, case: case_settings, actions, ...plain } = input;
   const changes: Partial<TriggerRow> = { ...plain };
   if (actions) Object.assign(changes, sealActions(ctx.deps.secrets, { trigger: before, actions, before }));
+  if (changes.secrets !== undefined && changes.secrets !== before.secrets) requireRecentSignIn(ctx);
   if (rule != null || condition != null || event_types !== undefined) {
     const given = rule == null && condition == null ? before : { rule, condition };
     Object.assign(

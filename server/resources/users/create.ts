@@ -10,7 +10,7 @@ import { emitUserEvent } from './events.ts';
 import { makeInvitation } from './invitation.ts';
 import type { CreateUserRequest, UserSchema } from './schema.ts';
 import { getUser } from './service.ts';
-import { requireConfirmed } from './sessions.ts';
+import { requireConfirmed } from '../access/step-up.ts';
 
 /**
  * Invites a user, who becomes active by accepting the invitation.

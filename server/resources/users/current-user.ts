@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { accounts, apiKeys } from '../../../db/schema/index.ts';
 import { notFound } from '../../platform/errors.ts';
 import { planOf } from '../../pipeline/billing-plans.ts';
@@ -17,9 +17,9 @@ export async function getMe(ctx: Ctx): Promise<ExpandedUserSchema> {
   const record = await selectUser(ctx, { id: principal.user_id, account_id: principal.account_id });
   const [found] = await db
     .select({ account: accounts, key: apiKeys })
-    .from(apiKeys)
-    .innerJoin(accounts, eq(accounts.id, apiKeys.account_id))
-    .where(eq(apiKeys.id, principal.api_key_id));
+    .from(accounts)
+    .leftJoin(apiKeys, principal.api_key_id === null ? sql`false` : eq(apiKeys.id, principal.api_key_id))
+    .where(eq(accounts.id, principal.account_id));
   if (!found) throw notFound('User');
   const { account, key } = found;
   const now = deps.now();
@@ -35,7 +35,10 @@ export async function getMe(ctx: Ctx): Promise<ExpandedUserSchema> {
       timezone: account.timezone,
     },
     onboarding_state: presentOnboarding(record.user),
-    api_key: { ...key, days_remaining: Math.max(0, Math.floor((Date.parse(key.expires_at) - now.getTime()) / DAY_MS)) },
+    api_key: key && {
+      ...key,
+      days_remaining: Math.max(0, Math.floor((Date.parse(key.expires_at) - now.getTime()) / DAY_MS)),
+    },
     notification_preferences: record.user.notification_preferences,
   };
 }

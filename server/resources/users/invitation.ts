@@ -11,7 +11,7 @@ import { emitUserEvent, emitUserEventAs } from './events.ts';
 import { issueKey } from './issue-key.ts';
 import type { AcceptedInvitation, Invitation } from './key-schema.ts';
 import { presentUser, selectUser } from './query.ts';
-import { requireConfirmed } from './sessions.ts';
+import { requireConfirmed } from '../access/step-up.ts';
 
 const INVITATION_DAYS = 7;
 /** Matches no user. */

@@ -9,7 +9,7 @@ import { causedBy, emitKeyEvent } from './events.ts';
 import { isLive, issueKey, type ProgramKey } from './issue-key.ts';
 import type { ApiKeySchema, RotatedKey } from './key-schema.ts';
 import { selectUser } from './query.ts';
-import { requireConfirmed } from './sessions.ts';
+import { requireConfirmed } from '../access/step-up.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -24,14 +24,21 @@ const ALL_ANNOUNCED = [14, 7, 1, 0];
 export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number }): Promise<RotatedKey> {
   requireConfirmed(ctx);
   const user = await lockUser(ctx, ctx.principal.user_id);
-  const [before] = await ctx.db.select().from(apiKeys).where(eq(apiKeys.id, ctx.principal.api_key_id));
+  const { api_key_id } = ctx.principal;
+  if (api_key_id === null) {
+    throw badRequest(
+      'no_api_key',
+      'This session belongs to no API key that could be replaced. Create a key with a name',
+    );
+  }
+  const [before] = await ctx.db.select().from(apiKeys).where(eq(apiKeys.id, api_key_id));
   const [previous] = await ctx.db
     .update(apiKeys)
     .set({
       expires_at: sql`least(${apiKeys.expires_at}, now() + make_interval(hours => ${grace_hours}))`,
       announced_days: ALL_ANNOUNCED,
     })
-    .where(and(eq(apiKeys.id, ctx.principal.api_key_id), isLive()))
+    .where(and(eq(apiKeys.id, api_key_id), isLive()))
     .returning();
   // A concurrent rotation ended the key while this one waited for the lock.
   if (!previous) throw badRequest('key_not_live', 'The API key of this call was replaced or revoked in the meantime');

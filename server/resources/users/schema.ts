@@ -99,7 +99,11 @@ export const ExpandedUserSchema = z
         last_used_at: instant().nullable(),
         days_remaining: z.number().meta({ type: 'integer', description: 'Whole days until the key expires.' }),
       })
-      .meta({ description: 'The key of this call. The key itself is returned only when it is created.' }),
+      .nullable()
+      .meta({
+        description:
+          'The key of this call. The key itself is returned only when it is created. Null: a session of a sign-in by a provider; calls over REST always have a key.',
+      }),
     notification_preferences: z.record(z.string(), z.unknown()),
   })
   .meta({ id: 'ExpandedUserSchema' });

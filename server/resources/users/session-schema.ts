@@ -9,7 +9,8 @@ export const ListSessionsRequest = z.strictObject({ user_id: idInBody().optional
 /** A session of the web console. */
 export const SessionSchema = z.object({
   id: z.string(),
-  key_prefix: z.string().meta({ description: 'Of the API key that it belongs to.' }),
+  key_prefix: z.string().nullable().meta({ description: 'Of the API key that it belongs to. Null: `provider`.' }),
+  provider: z.string().nullable().meta({ description: 'The provider of the sign-in. Null: an API key.' }),
   is_current: z.boolean().meta({ description: 'Whether the call uses this session.' }),
   created_at: instant(),
   last_used_at: instant(),

@@ -1,7 +1,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { and, desc, eq, gt, isNull, lt, not, or, sql } from 'drizzle-orm';
-import { apiKeys, sessions, users } from '../../../db/schema/index.ts';
-import { authenticate } from '../../api/authentication.ts';
+import { and, desc, eq, gt, isNotNull, isNull, lt, not, or, type SQL, sql } from 'drizzle-orm';
+import { apiKeys, sessions, userIdentities, users } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import { authenticate, type Principal } from '../../api/authentication.ts';
 import { type Caller, recordCall } from '../../api/audit/record.ts';
 import type { Deps } from '../../deps.ts';
 import { emitUserEvent } from '../../events/user-events.ts';
@@ -22,28 +23,43 @@ export const SESSION_DAYS = 30;
 export async function openSession(deps: Deps, api_key: string, caller: Caller): Promise<{ token: string }> {
   const principal = await authenticate(deps, { authorization: `Bearer ${api_key}` });
   await refuseServiceAccount(deps, principal.user_id);
+  const session = { api_key_id: principal.api_key_id };
+  return deps.db.transaction((tx) => storeSession(tx, deps, { principal, caller, session, hours: SESSION_DAYS * 24 }));
+}
+
+type NewSession = typeof sessions.$inferInsert;
+
+interface Opening {
+  principal: Principal;
+  caller: Caller;
+  session: Omit<NewSession, 'hash' | 'expires_at' | 'confirmed_until'> & { confirmed_until?: SQL | null };
+  hours: number;
+  /** Of the entry in the audit log. */
+  details?: Record<string, unknown>;
+}
+
+/** Stores a session with its event and entry in the audit log, and deletes those that have ended. */
+export async function storeSession(tx: Db, deps: Deps, opening: Opening): Promise<{ token: string }> {
+  const { principal, caller, session, hours, details } = opening;
   const token = randomBytes(32).toString('base64url');
   const now = sql`now()`;
-  await deps.db.transaction(async (tx) => {
-    await tx.delete(sessions).where(or(lt(sessions.expires_at, now), not(isUsed(deps))));
-    const [opened] = await tx
-      .insert(sessions)
-      .values({
-        api_key_id: principal.api_key_id,
-        hash: deps.secrets.hmac('session', token),
-        expires_at: sql`now() + make_interval(days => ${SESSION_DAYS})`,
-      })
-      .returning({ id: sessions.id });
-    await recordCall(tx, { caller, principal, action: 'sign_in' }, { kind: 'sign_in', session_id: opened!.id });
-    await tx
-      .update(users)
-      .set({ last_login_at: now, updated_at: sql`${users.updated_at}` })
-      .where(eq(users.id, principal.user_id));
-    const { user_id: id, account_id, email, name: full_name } = principal;
-    await emitUserEvent({ db: tx, actor: actorOf(principal) }, 'user_logged_in', {
-      user: { id, account_id, email, full_name },
-      role_names: (await rolesOf({ db: tx }, id)).map((role) => role.name),
-    });
+  await tx.delete(sessions).where(or(lt(sessions.expires_at, now), not(isUsed(deps))));
+  const hash = deps.secrets.hmac('session', token);
+  const expires_at = sql`now() + make_interval(hours => ${hours}::int)`;
+  const [opened] = await tx
+    .insert(sessions)
+    .values({ ...session, hash, expires_at })
+    .returning({ id: sessions.id });
+  const call = { caller, principal, action: 'sign_in' };
+  await recordCall(tx, call, { kind: 'sign_in', session_id: opened!.id, details });
+  await tx
+    .update(users)
+    .set({ last_login_at: now, updated_at: sql`${users.updated_at}` })
+    .where(eq(users.id, principal.user_id));
+  const { user_id: id, account_id, email, name: full_name } = principal;
+  await emitUserEvent({ db: tx, actor: actorOf(principal) }, 'user_logged_in', {
+    user: { id, account_id, email, full_name },
+    role_names: (await rolesOf({ db: tx }, id)).map((role) => role.name),
   });
   return { token };
 }
@@ -54,21 +70,29 @@ async function refuseServiceAccount({ db }: Deps, user_id: string): Promise<void
   throw new ApiError(403, 'is_service_account', 'A service account cannot sign in to the console. Use your own key');
 }
 
-/** Ends a session. Unknown sessions are not an error. */
-export async function endSession(deps: Deps, token: string, caller: Caller): Promise<void> {
+/** Ends a session, and returns the sign-in that it came from. Null: a session of a key. Unknown sessions are not an error. */
+export async function endSession(
+  deps: Deps,
+  token: string,
+  caller: Caller,
+): Promise<{ provider: string; id_token: string | null } | null> {
   const principal = await authenticate(deps, { authorization: null, session: token }).catch((error: unknown) => {
     if (error instanceof ApiError) return null;
     throw error;
   });
-  await deps.db.transaction(async (tx) => {
-    const ended = await tx
-      .delete(sessions)
-      .where(eq(sessions.hash, deps.secrets.hmac('session', token)))
-      .returning();
-    if (ended.length === 0) return;
-    await recordCall(tx, { caller, principal, action: 'sign_out' }, { kind: 'sign_out', session_id: ended[0]!.id });
+  return deps.db.transaction(async (tx) => {
+    const hash = deps.secrets.hmac('session', token);
+    const [ended] = await tx.delete(sessions).where(eq(sessions.hash, hash)).returning();
+    if (!ended) return null;
+    await recordCall(tx, { caller, principal, action: 'sign_out' }, { kind: 'sign_out', session_id: ended.id });
+    const { provider, identity_id, id_token: sealed } = ended;
+    if (provider === null) return null;
+    return { provider, id_token: sealed === null ? null : deps.secrets.open(sealed, idTokenContext(identity_id!)) };
   });
 }
+
+/** Binds the encrypted ID token of a session to the person. */
+export const idTokenContext = (identity_id: string) => `id_token:${identity_id}`;
 
 const CONFIRMED_MINUTES = 5;
 
@@ -76,20 +100,12 @@ const CONFIRMED_MINUTES = 5;
 const isUsed = ({ config }: Pick<Deps, 'config'>) =>
   sql`${sessions.last_used_at} > now() - make_interval(hours => ${config.SESSION_IDLE_HOURS}::int)`;
 
-/**
- * A session is a cookie in a browser that may be left open, and a key outlives it. So whatever creates a key needs the API
- * key again, within the last five minutes. Calls with the key itself need nothing.
- * @throws ApiError 403 `confirmation_required`
- */
-export function requireConfirmed({ principal }: Pick<Ctx, 'principal'>): void {
-  if (!principal.session || principal.session.confirmed) return;
-  throw new ApiError(403, 'confirmation_required', 'Enter the API key of this session again to continue');
-}
-
-/** Confirms the session of the call with its API key. @throws ApiError 400 `no_session`, `wrong_api_key` */
+/** Confirms the session of the call with its API key. @throws ApiError 400 `no_session`, `no_api_key`, `wrong_api_key` */
 export async function confirmSession(ctx: Ctx, { api_key }: { api_key: string }): Promise<void> {
   const { session, api_key_id } = ctx.principal;
   if (!session) throw badRequest('no_session', 'The call uses an API key, so there is no session to confirm');
+  if (api_key_id === null)
+    throw badRequest('no_api_key', 'This session belongs to no API key. Sign in again to confirm it');
   const [key] = await ctx.db.select({ hash: apiKeys.hash }).from(apiKeys).where(eq(apiKeys.id, api_key_id));
   const [stored, given] = [key?.hash ?? '', ctx.deps.secrets.hmac('api_key', api_key)].map((text) => Buffer.from(text));
   if (stored!.length !== given!.length || !timingSafeEqual(stored!, given!)) {
@@ -110,16 +126,17 @@ export async function listSessions(ctx: Ctx, { user_id }: { user_id?: string }):
     requirePermission(ctx, 'users.manage');
     await selectUser(ctx, { id: of, account_id: ctx.principal.account_id });
   }
+  const now = sql`now()`;
   const rows = await ctx.db
     .select({ session: sessions, key_prefix: apiKeys.prefix })
     .from(sessions)
-    .innerJoin(apiKeys, eq(apiKeys.id, sessions.api_key_id))
+    .leftJoin(apiKeys, eq(apiKeys.id, sessions.api_key_id))
+    .leftJoin(userIdentities, eq(userIdentities.id, sessions.identity_id))
     .where(
       and(
-        eq(apiKeys.user_id, of),
-        isNull(apiKeys.revoked_at),
-        gt(apiKeys.expires_at, sql`now()`),
-        gt(sessions.expires_at, sql`now()`),
+        eq(ownerOf, of),
+        or(isNotNull(sessions.identity_id), and(isNull(apiKeys.revoked_at), gt(apiKeys.expires_at, now))),
+        gt(sessions.expires_at, now),
         isUsed(ctx.deps),
       ),
     )
@@ -131,14 +148,19 @@ export async function listSessions(ctx: Ctx, { user_id }: { user_id?: string }):
   }));
 }
 
+/** The user of a session that is joined with its key and its identity. */
+const ownerOf = sql<string>`coalesce(${apiKeys.user_id}, ${userIdentities.user_id})`;
+
 /** Ends a session of the caller, or of a user whom the caller may manage. @throws ApiError 404; 403 */
 export async function endListedSession(ctx: Ctx, { session_id }: { session_id: string }): Promise<void> {
   if (!isId(session_id)) throw notFound('Session');
   const [found] = await ctx.db
-    .select({ user_id: apiKeys.user_id })
+    .select({ user_id: users.id })
     .from(sessions)
-    .innerJoin(apiKeys, eq(apiKeys.id, sessions.api_key_id))
-    .where(and(eq(sessions.id, session_id), eq(apiKeys.account_id, ctx.principal.account_id)));
+    .leftJoin(apiKeys, eq(apiKeys.id, sessions.api_key_id))
+    .leftJoin(userIdentities, eq(userIdentities.id, sessions.identity_id))
+    .innerJoin(users, eq(users.id, ownerOf))
+    .where(and(eq(sessions.id, session_id), eq(users.account_id, ctx.principal.account_id)));
   if (found?.user_id !== ctx.principal.user_id) requirePermission(ctx, 'users.manage');
   if (!found) throw notFound('Session');
   await requireAllOf(ctx, { id: found.user_id });

@@ -16,43 +16,51 @@ import { useAction } from '../../use-action.ts';
 
 const EXPIRING_SOON_DAYS = 14;
 
-/** The current API key, masked, with its expiry, rotation and the other keys of the user. */
+/** The API keys of the user: the one of this session, masked, with its expiry and rotation, and the others. */
 export function ApiKeySection() {
   const { api_key } = useCurrentUser();
-  const { prefix, days_remaining, expires_at } = api_key;
   return (
     <Section
       title="API key"
       lead="For the API, the CLI and signing in here. A key is shown only once, when it is created."
-      actions={<KeyActions />}
+      actions={<KeyActions canRotate={api_key !== null} />}
     >
       <div className="stack">
-        <div className="key-field">
-          <code aria-label="API key, masked">
-            {prefix}
-            <span aria-hidden="true">{'_••••••••••••••••••••••••'}</span>
-          </code>
-          <span className="status" data-tone={days_remaining <= EXPIRING_SOON_DAYS ? 'warn' : 'good'}>
-            {pluralize(days_remaining, 'day')} left
-          </span>
-        </div>
-        <p className="dimmed">
-          Expires {formatDateTime(expires_at)} · Last used <RelativeTime at={api_key.last_used_at} never="never" />
-        </p>
+        {api_key && <CurrentKey apiKey={api_key} />}
         <KeyList />
       </div>
     </Section>
   );
 }
 
-function KeyActions() {
+function CurrentKey({ apiKey }: { apiKey: NonNullable<RouterOutputs['users']['me']['api_key']> }) {
+  const { prefix, days_remaining, expires_at, last_used_at } = apiKey;
+  return (
+    <>
+      <div className="key-field">
+        <code aria-label="API key, masked">
+          {prefix}
+          <span aria-hidden="true">{'_••••••••••••••••••••••••'}</span>
+        </code>
+        <span className="status" data-tone={days_remaining <= EXPIRING_SOON_DAYS ? 'warn' : 'good'}>
+          {pluralize(days_remaining, 'day')} left
+        </span>
+      </div>
+      <p className="dimmed">
+        Expires {formatDateTime(expires_at)} · Last used <RelativeTime at={last_used_at} never="never" />
+      </p>
+    </>
+  );
+}
+
+function KeyActions({ canRotate }: { canRotate: boolean }) {
   const [isCreating, setCreating] = useState(false);
   return (
     <div className="row">
       <Button variant="default" leftSection={<Icon name="key" size={16} />} onClick={() => setCreating(true)}>
         Create key
       </Button>
-      <Rotation />
+      {canRotate && <Rotation />}
       {isCreating && <CreateKeyDialog onClose={() => setCreating(false)} />}
     </div>
   );

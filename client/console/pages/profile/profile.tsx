@@ -15,10 +15,10 @@ import { AvatarUpload } from './avatar-upload.tsx';
 export default function ProfilePage() {
   const me = useCurrentUser();
   const leave = async () => {
-    await signOut();
+    const elsewhere = await signOut();
     signedOut.set('not_authenticated');
     // A full load, so that nothing of the session stays in memory.
-    window.location.assign('/');
+    window.location.assign(elsewhere ?? '/');
   };
   return (
     <Page

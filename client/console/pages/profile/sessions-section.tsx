@@ -16,9 +16,9 @@ export function SessionsSection() {
       <QueryView query={sessions} skeleton={null}>
         {(list) => (
           <ul className="lines">
-            {list.map(({ id, key_prefix, created_at, last_used_at, is_current }) => (
+            {list.map(({ id, key_prefix, provider, created_at, last_used_at, is_current }) => (
               <li key={id}>
-                <code className="grow">{key_prefix}</code>
+                <code className="grow">{key_prefix ?? provider}</code>
                 <span className="dimmed">
                   Signed in <RelativeTime at={created_at} />, last used <RelativeTime at={last_used_at} />
                 </span>

@@ -1,0 +1,78 @@
+import * as oidc from 'openid-client';
+import type { Deps } from '../../../deps.ts';
+import { variable } from '../../../platform/config.ts';
+import { guardedFetch } from '../../../platform/net/guarded-fetch.ts';
+import type { ProviderSettings } from '../../../platform/provider-settings.ts';
+import { readLocalReference } from '../../../platform/secret-references.ts';
+import { misconfigured, refusalOf } from './refusals.ts';
+
+/** The description of a provider is read again after this time, or after a sign-in that it refused. */
+const FRESH_MS = 3_600_000;
+const TIMEOUT_SECONDS = 10;
+/** How far the clocks of provider and service may differ. */
+const CLOCK_TOLERANCE_SECONDS = 60;
+
+interface Discovered {
+  config: oidc.Configuration;
+  at: number;
+}
+
+const known = new WeakMap<Deps, Map<string, Discovered>>();
+
+function discoveredBy(deps: Deps): Map<string, Discovered> {
+  const all = known.get(deps) ?? new Map<string, Discovered>();
+  known.set(deps, all);
+  return all;
+}
+
+/**
+ * The client of a provider. Nothing asks the provider before the first sign-in, so the service starts without it. A
+ * description that cannot be read again stays in use.
+ * @throws ApiError `sign_in_provider_unreachable`, `sign_in_provider_misconfigured`
+ */
+export async function clientOf(deps: Deps, settings: ProviderSettings): Promise<oidc.Configuration> {
+  const all = discoveredBy(deps);
+  const before = all.get(settings.id);
+  if (before && performance.now() - before.at < FRESH_MS) return before.config;
+  try {
+    const config = await discover(deps, settings);
+    all.set(settings.id, { config, at: performance.now() });
+    return config;
+  } catch (error) {
+    const refusal = refusalOf(error, settings);
+    deps.log.warn({ err: error, provider: settings.id, code: refusal.code }, 'sign-in provider cannot be used');
+    if (!before) throw refusal;
+    return before.config;
+  }
+}
+
+/** The next sign-in reads the description, the keys and the client secret again. */
+export const forgetClient = (deps: Deps, { id }: ProviderSettings): void => {
+  discoveredBy(deps).delete(id);
+};
+
+function discover(deps: Deps, settings: ProviderSettings): Promise<oidc.Configuration> {
+  // The operator names the provider, which may be in the private network. Plain http needs an entry in EGRESS_ALLOW.
+  const send = guardedFetch({ ...deps.egress, internal: true });
+  const isPlain = settings.issuer.startsWith('http:');
+  return oidc.discovery(
+    new URL(settings.issuer),
+    settings.client_id,
+    { [oidc.clockTolerance]: CLOCK_TOLERANCE_SECONDS },
+    authenticationOf(settings),
+    {
+      [oidc.customFetch]: (url, { body, ...init }) => send(url, { ...init, body: body as RequestInit['body'] }),
+      timeout: TIMEOUT_SECONDS,
+      // Otherwise the signature of a token that comes straight from the provider is not checked.
+      execute: [oidc.enableNonRepudiationChecks, ...(isPlain ? [oidc.allowInsecureRequests] : [])],
+    },
+  );
+}
+
+function authenticationOf(settings: ProviderSettings): oidc.ClientAuth {
+  if (settings.client_secret === null) return oidc.None();
+  const secret = readLocalReference(settings.client_secret, variable);
+  if (secret === null) throw misconfigured(settings, `${settings.client_secret} holds no client secret`);
+  // The body and not the header: providers disagree on how the header is encoded.
+  return oidc.ClientSecretPost(secret);
+}

@@ -79,7 +79,7 @@ async function canShareLog(db: Db, stream_run_id: string): Promise<boolean> {
   const isAble = ({ type, name }: (typeof ends)[number]) =>
     type === 'source'
       ? findConnector('source', name)?.replication !== undefined
-      : findConnector('destination', name)?.openGroup !== undefined;
+      : findConnector('destination', name)?.openReplication !== undefined;
   return ends.length > 0 && ends.every(isAble);
 }
 

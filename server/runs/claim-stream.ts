@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, isNull, ne, not, type SQL, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull, not, type SQL, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   type ConnectionRow,
@@ -248,6 +248,7 @@ export async function recordSharedProgress(
     lines: one.lines,
   }));
   const rows = await db.execute<SharedProgress & Record<string, unknown>>(sql`
+    with locked as (${lockedRows(held)})
     update stream_runs s set rows_read = p.rows_read, bytes_read = p.bytes_read, rows_loaded = p.rows_loaded,
       rows_updated = p.rows_updated, rows_deleted = p.rows_deleted, bytes_loaded = p.bytes_loaded,
       log_lag_bytes = p.log_lag_bytes, requests_count = p.requests_count, estimated_rows = p.estimated_rows,
@@ -258,7 +259,7 @@ export async function recordSharedProgress(
       rows_read bigint, bytes_read bigint, rows_loaded bigint, rows_updated bigint, rows_deleted bigint,
       bytes_loaded bigint, log_lag_bytes bigint, requests_count integer, estimated_rows bigint,
       first_row_at timestamptz, warnings jsonb, source_snapshot text, lines jsonb)
-    where s.id = p.id and s.fence = ${first.claim.stream_run.fence} and r.id = s.connection_run_id
+    where s.id = p.id and s.id in (select id from locked) and s.fence = ${first.claim.stream_run.fence} and r.id = s.connection_run_id
       and c.id = s.connection_id
       and s.status in (${sql.join(
         HELD_STREAM.map((status) => sql`${status}`),
@@ -268,35 +269,59 @@ export async function recordSharedProgress(
   return rows.length === held.length ? (rows[0] ?? null) : null;
 }
 
+/** In one order, so that two statements that change the same rows do not wait for each other. */
+const lockedRows = (held: readonly { claim: Claim }[]) => sql`select id from stream_runs
+  where id in (${sql.join(
+    held.map(({ claim }) => sql`${claim.stream_run.id}`),
+    sql`, `,
+  )}) order by id for no key update`;
+
+/** What the destination has just committed of a stream. */
+export interface Checkpoint {
+  state: StreamState | null;
+  state_version: number;
+  counts: WriteCounts;
+}
+
 /** Stores what the destination has just committed. False if this worker has lost its claim. */
-export async function recordCheckpoint(
-  db: Db,
-  claim: Claim,
-  commit: { state: StreamState | null; state_version: number; counts: WriteCounts },
-): Promise<boolean> {
-  const held = await db
-    .update(streamRuns)
-    .set({
-      ...commit.counts,
-      attempts_without_progress: 0,
-      worker_deaths: 0,
-      ...(commit.state && { cursor_after: commit.state.cursor }),
-      ...(claim.run.custom_run_plan_id !== null && commit.state && { state_after: commit.state }),
-    })
-    .where(stillHeld(claim))
-    .returning({ id: streamRuns.id });
-  if (held.length === 0) return false;
-  if (claim.run.custom_run_plan_id !== null) return true;
-  await db
-    .update(connectionStreams)
-    .set({
-      state_version: commit.state_version,
-      ...(commit.state && {
-        state: commit.state,
-        committed_version: commit.state_version,
-        cursor_updated_at: sql`clock_timestamp()`,
-      }),
-    })
-    .where(and(eq(connectionStreams.id, claim.stream.id), ne(connectionStreams.state_version, commit.state_version)));
-  return true;
+export const recordCheckpoint = (db: Db, claim: Claim, commit: Checkpoint): Promise<boolean> =>
+  recordCheckpoints(db, [{ claim, ...commit }]);
+
+/** As `recordCheckpoint`, for streams with one fence. False if this worker has lost one of them. */
+export async function recordCheckpoints(db: Db, commits: readonly (Checkpoint & { claim: Claim })[]): Promise<boolean> {
+  const [first] = commits;
+  if (!first) return true;
+  const rows = commits.map(({ claim, state, state_version, counts }) => ({
+    id: claim.stream_run.id,
+    stream_id: claim.run.custom_run_plan_id === null ? claim.stream.id : null,
+    state,
+    state_version,
+    ...counts,
+  }));
+  const [found] = await db.execute<{ held: number }>(sql`
+    with locked as (${lockedRows(commits)}),
+    p as (select * from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as p (id uuid, stream_id uuid, state jsonb,
+      state_version bigint, rows_loaded bigint, rows_updated bigint, rows_deleted bigint, bytes_loaded bigint,
+      rows_rejected bigint)),
+    held as (
+      update stream_runs s set rows_loaded = p.rows_loaded, rows_updated = p.rows_updated, rows_deleted = p.rows_deleted,
+        bytes_loaded = p.bytes_loaded, rows_rejected = coalesce(p.rows_rejected, s.rows_rejected),
+        attempts_without_progress = 0, worker_deaths = 0, updated_at = clock_timestamp(),
+        cursor_after = case when p.state is null then s.cursor_after else p.state ->> 'cursor' end,
+        state_after = case when p.stream_id is null then coalesce(p.state, s.state_after) else s.state_after end
+      from p
+      where s.id = p.id and s.id in (select id from locked) and s.fence = ${first.claim.stream_run.fence}
+        and s.status in (${sql.join(
+          HELD_STREAM.map((status) => sql`${status}`),
+          sql`, `,
+        )})
+      returning s.id),
+    moved as (
+      update connection_streams c set state_version = p.state_version, state = coalesce(p.state, c.state),
+        committed_version = case when p.state is null then c.committed_version else p.state_version end,
+        cursor_updated_at = case when p.state is null then c.cursor_updated_at else clock_timestamp() end
+      from p join held on held.id = p.id
+      where c.id = p.stream_id and c.state_version <> p.state_version)
+    select count(*)::int as held from held`);
+  return found!.held === commits.length;
 }

@@ -4,7 +4,7 @@
  *   bun tests/bench/continuous.ts [looks=20000] [kills=20] [transfers per second=200] [tables=20]
  *
  * Prints the number of looks and of wrong totals while workers are killed, and before that the time from the commit of a
- * transfer to the first look that shows it.
+ * transfer to the first look that shows it, beside a native subscription to the same tables.
  */
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
@@ -21,9 +21,14 @@ const START = 1000;
 const KILL_EVERY = Math.ceil(Number(looks) / (Number(kills) + 1));
 
 const service = await openTestDeps();
-const [bank, warehouse] = [await createPlainDatabase(), await createPlainDatabase()];
+const [bank, warehouse, replica] = [
+  await createPlainDatabase(),
+  await createPlainDatabase(),
+  await createPlainDatabase(),
+];
 const source = postgres(bank.url, { max: 8, onnotice: () => {} });
 const target = postgres(warehouse.url, { max: 2, onnotice: () => {} });
+const subscriber = postgres(replica.url, { max: 2, onnotice: () => {} });
 const names = Array.from({ length: COUNT }, (_, at) => `account_${at}`);
 await source`create table clock (id int primary key, n int not null, at timestamptz not null)`;
 await source`insert into clock values (1, 0, now())`;
@@ -55,6 +60,20 @@ await until(async () => (await target`select to_regclass('followed.clock') as th
   timeout_ms: 60_000,
 });
 
+// A subscription cannot create its slot on the server that it is on itself.
+await source`create publication peer for all tables`;
+await source`select pg_create_logical_replication_slot('bench_peer', 'pgoutput')`;
+for (const name of names) {
+  await subscriber.unsafe(`create table ${name} (id int primary key, balance int not null)`);
+  await subscriber.unsafe(`insert into ${name} values (1, ${START})`);
+}
+await subscriber`create table clock (id int primary key, n int not null, at timestamptz not null)`;
+await subscriber`insert into clock values (1, 0, now())`;
+await subscriber.unsafe(
+  `create subscription bench_peer connection '${bank.url}'
+     publication peer with (create_slot = false, slot_name = 'bench_peer', copy_data = false)`,
+);
+
 const end = new AbortController();
 let transfers = 0;
 async function transfer(): Promise<void> {
@@ -79,42 +98,64 @@ const moving = Array.from({ length: 4 }, async () => {
   }
 });
 
-const total = names.map((name) => `(select balance from followed.${name})`).join(' + ');
-const text = `select ${total} as total, n, extract(epoch from clock_timestamp() - at) * 1000 as ms from followed.clock`;
-const wrong = new Map<string, number>();
-let shown = -1;
-async function look(): Promise<number | null> {
-  const [row] = await target.unsafe(text);
-  if (Number(row!.total) !== COUNT * START) wrong.set(String(row!.total), (wrong.get(String(row!.total)) ?? 0) + 1);
-  if (row!.n === shown) return null;
-  shown = row!.n;
-  return Number(row!.ms);
+/** Adds up what one side shows. */
+class Looks {
+  readonly wrong = new Map<string, number>();
+  readonly times: number[] = [];
+  shown = -1;
+  readonly #text: string;
+
+  constructor(
+    private readonly side: postgres.Sql,
+    schema: string,
+  ) {
+    const total = names.map((name) => `(select balance from ${schema}.${name})`).join(' + ');
+    this.#text = `select ${total} as total, n, extract(epoch from clock_timestamp() - at) * 1000 as ms from ${schema}.clock`;
+  }
+
+  async look(): Promise<void> {
+    const [row] = await this.side.unsafe(this.#text);
+    const total = String(row!.total);
+    if (total !== String(COUNT * START)) this.wrong.set(total, (this.wrong.get(total) ?? 0) + 1);
+    if (row!.n === this.shown) return;
+    this.shown = row!.n;
+    this.times.push(Number(row!.ms));
+  }
+
+  report(name: string): void {
+    const sorted = this.times.toSorted((a, b) => a - b);
+    const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)]?.toFixed(0);
+    console.log(`${name}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, most ${at(1)} ms (${sorted.length} moments)`);
+  }
 }
 
-const times: number[] = [];
+const [ours, theirs] = [new Looks(target, 'followed'), new Looks(subscriber, 'public')];
 const began = performance.now();
 const before = transfers;
 while (performance.now() - began < 15_000) {
-  const ms = await look();
-  if (ms !== null) times.push(ms);
+  await Promise.all([ours.look(), theirs.look()]);
+  await Bun.sleep(2);
 }
 const seconds = (performance.now() - began) / 1000;
-const at = (share: number) => times.toSorted((a, b) => a - b)[Math.floor((times.length - 1) * share)]?.toFixed(0);
 console.log(`${((transfers - before) / seconds).toFixed(0)} transfers/s over ${COUNT} tables`);
-console.log(`commit to visible: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, most ${at(1)} ms (${times.length} moments)`);
+ours.report('commit to visible');
+theirs.report('with a subscription');
+await subscriber`alter subscription bench_peer disable`;
+await subscriber`alter subscription bench_peer set (slot_name = none)`;
+await subscriber`drop subscription bench_peer`;
 
 let killed = 0;
 for (let count = 1; count <= Number(looks); count += 1) {
-  await look();
+  await ours.look();
   if (count % KILL_EVERY !== 0 || killed >= Number(kills)) continue;
   worker.kill('SIGKILL');
   await worker.exited;
   worker = startWorker();
   killed += 1;
-  const reached = shown;
-  await until(async () => (await look(), shown > reached), { timeout_ms: 120_000 });
+  const reached = ours.shown;
+  await until(async () => (await ours.look(), ours.shown > reached), { timeout_ms: 120_000 });
 }
-const sum = [...wrong.values()].reduce((all, one) => all + one, 0);
+const sum = [...ours.wrong.values()].reduce((all, one) => all + one, 0);
 console.log(`${looks} looks, ${killed} SIGKILLs: ${sum} wrong totals`);
 
 end.abort();
@@ -129,7 +170,7 @@ for (const {
   slot_name,
 } of await source`select slot_name from pg_replication_slots where database = current_database()`)
   await source`select pg_drop_replication_slot(${slot_name})`;
-await Promise.all([source.end(), target.end()]);
-await Promise.all([bank.drop(), warehouse.drop()]);
+await Promise.all([source.end(), target.end(), subscriber.end()]);
+await Promise.all([bank.drop(), warehouse.drop(), replica.drop()]);
 await service.close();
 process.exit(sum === 0 ? 0 : 1);

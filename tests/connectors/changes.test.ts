@@ -56,7 +56,7 @@ const LAST_WINS: [how: string, batches: Entry[][]][] = [
   ],
 ];
 
-for (const place of targetPlaces()) {
+for (const place of targetPlaces({ together: true })) {
   describe.skipIf(place.skip)(place.name, () => {
     const { open, load, tableName } = writingTo(place.open);
     const all = (columns: string) => place.rows(`select ${columns} from ${tableName()} t order by id, name`);
@@ -217,18 +217,21 @@ for (const place of targetPlaces()) {
         ]);
       });
 
-      test('a partial complete read is not committed', async () => {
-        await load({}, batchOf([row(1, 'x'), row(2, 'y')]));
-        const writer = await open({ mode, complete: true, ...second });
-        await writer.write(batchOf([row(2, 'y'), row(3, 'z')]));
-        expect(await writer.checkpoint({ cursor: '1' })).toMatchObject({ rows_loaded: 0 });
-        expect(await writer.finish(null)).toMatchObject({ rows_deleted: 1, rows_updated: 0, rows_loaded: 2 });
-        expect(await marked()).toEqual([
-          ['1', 'x', 'deleted'],
-          ['2', 'y', 'there'],
-          ['3', 'z', 'there'],
-        ]);
-      });
+      // Tables are written together as their changes come, never in full.
+      if (!place.name.includes('together')) {
+        test('a partial complete read is not committed', async () => {
+          await load({}, batchOf([row(1, 'x'), row(2, 'y')]));
+          const writer = await open({ mode, complete: true, ...second });
+          await writer.write(batchOf([row(2, 'y'), row(3, 'z')]));
+          expect(await writer.checkpoint({ cursor: '1' })).toMatchObject({ rows_loaded: 0 });
+          expect(await writer.finish(null)).toMatchObject({ rows_deleted: 1, rows_updated: 0, rows_loaded: 2 });
+          expect(await marked()).toEqual([
+            ['1', 'x', 'deleted'],
+            ['2', 'y', 'there'],
+            ['3', 'z', 'there'],
+          ]);
+        });
+      }
 
       test('a field with the name of the mark is rejected', async () => {
         const columns = [column('_deleted_at', 'string')];

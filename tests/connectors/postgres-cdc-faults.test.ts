@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
-import { openReplication } from '../../server/connectors/postgres/cdc/read-log.ts';
+import { openLogSession } from '../../server/connectors/postgres/cdc/read-log.ts';
 import { slotName } from '../../server/connectors/postgres/cdc/replication-slots.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { until } from '../support/until.ts';
@@ -142,7 +142,7 @@ describe('nothing is lost or doubled', () => {
     await follower.run();
     const name = slotName(follower.reader_id);
     const confirmed = follower.state!.cursor!;
-    const replication = await openReplication(context().ctx);
+    const replication = await openLogSession(context().ctx);
     try {
       const options = `proto_version '1', publication_names '${name}'`;
       const text = `START_REPLICATION SLOT ${name} LOGICAL ${confirmed} (${options})`;

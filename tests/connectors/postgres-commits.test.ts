@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'bun:test';
+import { DELETE, UPSERT } from '../../server/connectors/contract/changes.ts';
+import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { DataError, FencedError } from '../../server/connectors/contract/errors.ts';
+import type { StreamsFailed } from '../../server/connectors/contract/replication.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { until } from '../support/until.ts';
-import { backends, batchOf, destinationConfig } from './postgres-support.ts';
+import { backends, batchOf, column, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
 
 const { sides, target, open, row, load, content, exists, errorOf } = targetTables();
@@ -52,6 +55,119 @@ describe('fencing', () => {
     const next = await open({ fence: 3, stream_run_id: 'third', state_version: 0 });
     expect(next.committed).toMatchObject({ state: null, state_version: 5 });
     await next.abort();
+  });
+});
+
+describe('a commit of several tables', () => {
+  /** A row with a value of each kind that is written otherwise than it is sent, and one that is all null. */
+  const TYPES: [type: string, value: string][] = [
+    ['text', 'back\\slash "quotes" \'single\' {brace} tab\t line\n ä🐘'],
+    ['character varying(5)', 'fives'],
+    ['character(5)', 'ab'],
+    ['numeric(10,2)', '1.5'],
+    ['double precision', 'NaN'],
+    ['boolean', 'true'],
+    ['bytea', '\\x00ff5c'],
+    ['timestamp(3) without time zone', '2026-01-31 23:59:59.123'],
+    ['timestamp with time zone', 'infinity'],
+    ['interval', 'P1Y2M3DT4H5M6.789S'],
+    ['json', '{"b": 1,  "a": [1, null, "x"]}'],
+    ['jsonb', '"text"'],
+    ['text[]', '{"a,b",NULL,"c\\"d"}'],
+    ['integer[]', '{{1,2},{3,4}}'],
+    ['bit(3)', '101'],
+    ['box', '(1,1),(0,0)'],
+    ['int4range', '[1,5)'],
+    ['uuid', '01a205ac-6094-705e-bb80-8ffd19d0773e'],
+  ];
+
+  async function openTogether(more: Partial<WriteTarget>[]) {
+    const { ctx, entries } = destinationConfig(sides.destination);
+    const targets = more.map((one) => ({ target: target({ mode: 'append_dedup', ...one }), warn() {} }));
+    const writer = await postgresDestination.openReplication!(ctx, targets);
+    return { writer, entries };
+  }
+  const tables = async (...names: string[]) => {
+    for (const name of names)
+      await sides.destination.sql.unsafe(`create table ${name} (id int primary key, name text)`);
+    return names.map((table) => ({ table, stream_id: table, columns: TWO_COLUMNS }));
+  };
+  const TWO_COLUMNS = [column('id', 'integer'), column('name', 'string')];
+  const at = (cursor: string) => ({ cursor });
+  const rowsOf = async (table: string) =>
+    (await sides.destination.sql.unsafe(`select * from ${table} order by id`)).map((found) => Object.values(found));
+
+  test('is two messages to the server, however many tables have changes', async () => {
+    const { writer, entries } = await openTogether(await tables('many_a', 'many_b', 'many_c'));
+    for (const round of [1, 2]) {
+      const before = entries.length;
+      for (const [stream, changes] of [[UPSERT], [UPSERT], [DELETE]].entries())
+        await writer.write(stream, { ...batchOf([['1', `round ${round}`]]), changes });
+      const counts = await writer.commit([at(`${round}`), at(`${round}`), at(`${round}`)]);
+      expect(counts.get(0)).toMatchObject({ rows_loaded: round, rows_updated: round - 1 });
+      expect(entries.slice(before).map(({ body }) => body)).toEqual(['begin; merge 3 tables', 'update states; commit']);
+    }
+    await writer.abort();
+    expect([await rowsOf('many_a'), await rowsOf('many_b'), await rowsOf('many_c')]).toEqual([
+      [[1, 'round 2']],
+      [[1, 'round 2']],
+      [],
+    ]);
+  });
+
+  test('stores values as COPY does', async () => {
+    const { sql } = sides.destination;
+    const columns = TYPES.map(([type], index) => ({
+      ...column(`c${index}`, 'string'),
+      source_type: type,
+      dialect: 'postgres',
+    }));
+    const definition = `(id int primary key, ${TYPES.map(([type], index) => `c${index} ${type}`).join(', ')})`;
+    for (const table of ['held', 'copied']) await sql.unsafe(`create table ${table} ${definition}`);
+    const [held, copied] = ['held', 'copied'].map((table) => ({
+      table,
+      stream_id: table,
+      mode: 'append_dedup' as const,
+      columns: [column('id', 'integer'), ...columns],
+    }));
+    const rows = () => [
+      ['1', ...TYPES.map(([, value]) => value)],
+      ['2', ...TYPES.map(() => null)],
+    ];
+    const { writer, entries } = await openTogether([held!]);
+    await writer.write(0, batchOf(rows()));
+    await writer.commit([at('1')]);
+    await writer.abort();
+    expect(entries.some(({ method }) => method === 'COPY')).toBe(false);
+    await load(copied!, batchOf(rows()));
+    const [difference] = await sql`select count(*)::int as n from held join copied using (id)
+      where record_image_ne(row(held.*), row(copied.*))`;
+    expect(difference!.n).toBe(0);
+    expect((await sql`select count(*)::int as n from held`)[0]!.n).toBe(2);
+  });
+
+  test('fails as a whole, for the table whose rows or fence it is', async () => {
+    const [good, bad] = await tables('whole_good', 'whole_bad');
+    await sides.destination.sql`alter table whole_bad add constraint no_b check (name <> 'b')`;
+    const { writer } = await openTogether([good!, bad!]);
+    const write = async (name: string) => {
+      for (const stream of [0, 1]) await writer.write(stream, batchOf([['1', name]]));
+      return errorOf(writer.commit([at(name), at(name)]));
+    };
+    expect(await write('a')).toBe(null);
+    const refused = (await write('b')) as unknown as StreamsFailed;
+    expect([...refused.failures.keys()]).toEqual([1]);
+    expect(refused.failures.get(1)).toBeInstanceOf(DataError);
+    await writer.abort();
+    const next = await openTogether([good!, bad!]);
+    const young = await openTogether([{ ...good!, fence: 2 }]);
+    await next.writer.write(1, batchOf([['1', 'c']]));
+    expect(await errorOf(next.writer.commit([at('c'), at('c')], true))).toMatchObject({
+      failures: new Map([[0, expect.any(FencedError)]]),
+    });
+    await next.writer.abort();
+    await young.writer.abort();
+    expect([await rowsOf('whole_good'), await rowsOf('whole_bad')]).toEqual([[[1, 'a']], [[1, 'a']]]);
   });
 });
 

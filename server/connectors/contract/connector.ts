@@ -6,7 +6,7 @@ import type { ChatChannel, ChatMessage } from './chat.ts';
 import type { ConnectorContext } from './context.ts';
 import type { DestinationComparison, Digester, SourceComparison } from './digest.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
-import type { GroupTarget, GroupWriter, Replication } from './replication.ts';
+import type { ReplicationTarget, ReplicationWriter, Replication } from './replication.ts';
 import type { PublishGroup, SnapshotKeeper } from './snapshot.ts';
 import type {
   DestinationSyncMode,
@@ -122,7 +122,7 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
     find(ctx: ConnectorContext<Config>): Promise<SourceOrigin | null>;
     compare(ctx: ConnectorContext<Config>, known: SourceOrigin, found: SourceOrigin): Promise<OriginComparison>;
   };
-  /** Reads all streams with `change_log` of a run together, for destinations with `openGroup`. */
+  /** Reads all streams with `change_log` of a run together, for destinations with `openReplication`. */
   replication?: Replication<Config>;
   /** Approximate number of rows of a full read, without reading them; null if unknown. */
   estimate?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<number | null>;
@@ -156,7 +156,7 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
    * Prepares to write several streams of one schema with common commits.
    * @throws StreamsFailed for those that cannot be written; FencedError as above
    */
-  openGroup?(ctx: ConnectorContext<Config>, targets: readonly GroupTarget[]): Promise<GroupWriter>;
+  openReplication?(ctx: ConnectorContext<Config>, targets: readonly ReplicationTarget[]): Promise<ReplicationWriter>;
   /**
    * Makes the tables visible that writers with `WriteTarget.publish_with` have finished, all in one commit, or none.
    * Idempotent: resolves if an earlier call has done it.

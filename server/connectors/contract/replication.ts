@@ -71,8 +71,8 @@ export interface Replication<Config> {
   ): Promise<void>;
 }
 
-/** A stream of a group and its warnings. */
-export interface GroupTarget {
+/** A stream that is written with others, and its warnings. */
+export interface ReplicationTarget {
   target: WriteTarget;
   warn(code: string, message: string): void;
 }
@@ -81,7 +81,7 @@ export interface GroupTarget {
  * Writes several streams with common commits. Order of calls: (`write`* `commit`?)* `finish`. `abort` can replace any of
  * them, also after one has failed.
  */
-export interface GroupWriter {
+export interface ReplicationWriter {
   /** In the order of the targets. */
   streams: Pick<Writer, 'committed' | 'held'>[];
   write(stream: number, batch: Batch): Promise<void>;
@@ -97,7 +97,7 @@ export interface GroupWriter {
   abort(): Promise<void>;
 }
 
-/** Some streams of a group failed; the others could go on without them. */
+/** Some streams of a replication failed; the others could go on without them. */
 export class StreamsFailed extends Error {
   /** @param failures errors by the index of the stream */
   constructor(readonly failures: ReadonlyMap<number, unknown>) {

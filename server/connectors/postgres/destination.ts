@@ -2,8 +2,8 @@ import {
   type CheckResult,
   type ConnectorContext,
   defineDestination,
-  type GroupTarget,
-  type GroupWriter,
+  type ReplicationTarget,
+  type ReplicationWriter,
   type Writer,
   type WriteTarget,
 } from '../contract/connector.ts';
@@ -23,7 +23,7 @@ import { lockDefinitions } from './write/locks.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import type { PgTable, PgTarget } from './write/target.ts';
 import { deferForeignKeys } from './write/foreign-keys.ts';
-import { PgGroupWriter } from './write/group-writer.ts';
+import { PgReplicationWriter } from './write/replication-writer.ts';
 import { discardTables, publishTables } from './write/publish.ts';
 import { READY, resumeReady } from './write/ready.ts';
 import { LoadTransaction, PgWriter } from './write/writer.ts';
@@ -55,7 +55,7 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   possibleValues: { database: databases, schema: schemas },
   open,
   digest: digestDestination,
-  openGroup,
+  openReplication,
   publish: (ctx, group) => publishTables(ctx, group),
   discard: (ctx, group) => discardTables(ctx, group),
 });
@@ -111,9 +111,9 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
   });
 }
 
-async function openGroup(ctx: Context, group: readonly GroupTarget[]): Promise<GroupWriter> {
+async function openReplication(ctx: Context, targets: readonly ReplicationTarget[]): Promise<ReplicationWriter> {
   const placed: PlacedTarget[] = [];
-  for (const [at, { target }] of group.entries()) placed.push(await ofStream(at, async () => placedIn(ctx, target)));
+  for (const [at, { target }] of targets.entries()) placed.push(await ofStream(at, async () => placedIn(ctx, target)));
   return openSession(ctx, placed, async (session) => {
     const transaction = new LoadTransaction(session, true);
     const writers: PgWriter[] = [];
@@ -121,11 +121,12 @@ async function openGroup(ctx: Context, group: readonly GroupTarget[]): Promise<G
     for (const [at, target] of placed.entries()) {
       const opened = await ofStream(at, () => openTarget<PgTable>(databaseOf(session), target));
       tables.push(opened.target);
-      writers.push(PgWriter.of({ ...ctx, warn: group[at]!.warn }, transaction, opened));
+      writers.push(PgWriter.of({ ...ctx, warn: targets[at]!.warn }, transaction, opened));
     }
-    const keys = await deferForeignKeys(session, tables, (at, code, message) => group[at]!.warn(code, message));
+    const keys = await deferForeignKeys(session, tables, (at, code, message) => targets[at]!.warn(code, message));
     transaction.defers = keys.some(({ length }) => length > 0);
-    return new PgGroupWriter(transaction, writers, keys);
+    const [{ schema, connection_id }] = placed as [PlacedTarget];
+    return new PgReplicationWriter(transaction, writers, { foreignKeys: keys, states: { schema, connection_id } });
   });
 }
 

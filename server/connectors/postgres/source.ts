@@ -16,7 +16,7 @@ import { grantsToRead } from './connection/grants.ts';
 import { datasetStreams } from './read/datasets.ts';
 import { confirmLsn } from './cdc/read-log.ts';
 import { readChanges } from './cdc/read-changes.ts';
-import { confirmGroup, leaveGroup, readGroup } from './cdc/read-group.ts';
+import { confirmReplication, leaveReplication, readReplication } from './cdc/read-replication.ts';
 import { lagOf } from './cdc/lag.ts';
 import { canCopy, copyTables } from './cdc/table-copies.ts';
 import { assertLogical, identityMissing } from './cdc/table-shape.ts';
@@ -92,9 +92,9 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
     }),
   origin: { find: findOrigin, compare: compareOrigins },
   replication: {
-    read: readGroup,
-    acknowledge: async (ctx, request, states) => lagOf(ctx, await confirmGroup(ctx, request, states)),
-    leave: leaveGroup,
+    read: readReplication,
+    acknowledge: async (ctx, request, states) => lagOf(ctx, await confirmReplication(ctx, request, states)),
+    leave: leaveReplication,
     canCopy,
     copy: copyTables,
   },

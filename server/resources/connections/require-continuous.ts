@@ -16,7 +16,7 @@ export function requireContinuous(
   if (!source_connector.replication) {
     throw refuse(`${source_connector.display_name} has no change log that can be followed. Use an interval`);
   }
-  if (!destination_connector.openGroup) {
+  if (!destination_connector.openReplication) {
     throw refuse(
       `${destination_connector.display_name} cannot take the changes of several streams in one commit. Use an interval`,
     );

@@ -1,9 +1,8 @@
 import { inArray } from 'drizzle-orm';
 import { connectionStreams } from '../../../db/schema/index.ts';
 import { onSide } from '../../connector-runtime/side-error.ts';
-import type { Batch, GroupWriter, ReadRequest, StreamState, WriteCounts } from '../../connectors/contract/connector.ts';
+import type { Batch, ReplicationWriter, ReadRequest, StreamState } from '../../connectors/contract/connector.ts';
 import { RetryableError } from '../../connectors/contract/errors.ts';
-import { recordCheckpoint } from '../../runs/claim-stream.ts';
 import { type Attempt, ClaimLost } from '../attempt.ts';
 import { resumeState } from '../destination-position.ts';
 import { createMapper } from '../mapping.ts';
@@ -19,6 +18,7 @@ export interface Member {
   prepared: PreparedStream;
   map(batch: Batch): Batch;
   request: ReadRequest;
+  /** Of the last commit at the destination. */
   state_version: number;
   /** As recorded last. */
   committed: StreamState | null;
@@ -54,7 +54,7 @@ async function reload(attempts: readonly Attempt[]): Promise<void> {
 export const membersOf = (
   attempts: readonly Attempt[],
   { source }: OpenSides,
-  opened: { prepared: readonly PreparedStream[]; streams: GroupWriter['streams']; reader_id: string },
+  opened: { prepared: readonly PreparedStream[]; streams: ReplicationWriter['streams']; reader_id: string },
 ): Promise<Member[]> =>
   ofEach(attempts, async (attempt, at): Promise<Member> => {
     const prepared = opened.prepared[at]!;
@@ -73,16 +73,6 @@ export const membersOf = (
 export function mapperOf({ claim, deps }: Attempt, { plan }: PreparedStream): Member['map'] {
   const keepsHistory = claim.stream.destination_sync_mode === 'append';
   return createMapper(plan, deps.secrets.maskKeys(claim.run.account_id), keepsHistory);
-}
-
-/** Records what the destination has committed. */
-export async function record(member: Member, state: StreamState | null, counts: WriteCounts): Promise<void> {
-  const { attempt } = member;
-  Object.assign(attempt.progress, counts);
-  member.state_version += 1;
-  const { state_version } = member;
-  if (!(await recordCheckpoint(attempt.deps.db, attempt.claim, { state, state_version, counts }))) throw lost();
-  member.committed = state;
 }
 
 export const lost = () => new ClaimLost('Another worker holds a stream of this run');

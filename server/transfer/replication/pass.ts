@@ -1,6 +1,6 @@
 import { fromSource, onSide } from '../../connector-runtime/side-error.ts';
 import type {
-  GroupWriter,
+  ReplicationWriter,
   ReplicatedBatch,
   ReplicationRequest,
   StreamState,
@@ -9,11 +9,12 @@ import { type Attempt, WorkerStopping } from '../attempt.ts';
 import { recordColumns } from '../column-history.ts';
 import { openSides, recordCommitted } from '../move-stream.ts';
 import { CheckpointPace } from '../pace/checkpoint-pace.ts';
-import { prefetch } from '../pace/prefetch.ts';
 import { noteCommit, noteLogRead } from '../transfer-notes.ts';
 import { withAttempts } from './attempts-failed.ts';
 import { confirmLog, noteLag, registerConsumers, statesOfOthers } from './cdc-consumers.ts';
-import { countRows, lost, type Member, membersOf, prepareAll, record, type OpenSides } from './members.ts';
+import { type Gathered, gather } from './gather.ts';
+import { countRows, lost, type Member, membersOf, prepareAll, type OpenSides } from './members.ts';
+import { CommitRecords } from './record-commits.ts';
 import type { RunningCopies } from './running-copies.ts';
 import type { SharedAttempts } from './shared-attempts.ts';
 
@@ -24,10 +25,11 @@ interface Pass {
   shared: SharedAttempts;
   copies: RunningCopies;
   sides: OpenSides;
-  writer: GroupWriter;
+  writer: ReplicationWriter;
   members: Member[];
   reader_id: string;
   progress: { progressed: boolean };
+  records: CommitRecords;
 }
 
 /**
@@ -66,7 +68,8 @@ async function openAndRead(
     target,
     warn: (code: string, message: string) => attempts[at]!.warn(code, message),
   }));
-  const writer = await onSide('destination', () => destination.connector.openGroup!(destination.ctx, targets));
+  const writer = await onSide('destination', () => destination.connector.openReplication!(destination.ctx, targets));
+  const records = new CommitRecords();
   try {
     if (await recordFinished(shared, attempts, writer)) {
       await writer.abort();
@@ -88,8 +91,9 @@ async function openAndRead(
       leader.deps.db,
       attempts.map(({ claim }) => claim),
     );
-    return await readLog({ shared, copies, sides, writer, members, reader_id, progress });
+    return await readLog({ shared, copies, sides, writer, members, reader_id, progress, records });
   } catch (error) {
+    await records.abandon();
     await writer.abort().catch((failed) => leader.deps.log.warn({ err: failed }, 'writer could not be aborted'));
     throw error;
   }
@@ -99,7 +103,7 @@ async function openAndRead(
 async function recordFinished(
   shared: SharedAttempts,
   attempts: readonly Attempt[],
-  { streams }: GroupWriter,
+  { streams }: ReplicationWriter,
 ): Promise<boolean> {
   let any = false;
   for (const [at, attempt] of attempts.entries()) {
@@ -123,16 +127,18 @@ async function readLog(pass: Pass): Promise<boolean> {
   copies.joined(members.map(({ attempt }) => attempt));
   for (const { attempt, request: one } of members) noteLogRead(attempt, one.state, members.length);
   const read = () => fromSource(source.connector.replication!.read(source.ctx, request));
-  const states = await applyAll(pass, prefetch(read), { follows: follow !== undefined, stop });
+  const states = await applyAll(pass, gather(read), { follows: follow !== undefined, stop });
   leader.signal.throwIfAborted();
   const isLast = !follow || shared.endsNow(copies.size === 0 && shared.pending.length === members.length);
   if (!isLast) {
     await commit(pass, states, true);
+    await pass.records.end();
     await writer.abort();
     return false;
   }
   if (copies.size > 0) {
     await commit(pass, states, true);
+    await pass.records.end();
     shared.abort(new WorkerStopping('The run goes on after its tables have been copied'));
     leader.signal.throwIfAborted();
   }
@@ -175,7 +181,7 @@ async function estimateFirstReads({ members, sides: { source } }: Pass): Promise
 /** Applies what is read. @returns the states at its end, which are not committed yet */
 async function applyAll(
   pass: Pass,
-  batches: AsyncIterable<ReplicatedBatch>,
+  batches: AsyncIterable<Gathered>,
   { follows, stop }: { follows: boolean; stop: AbortController },
 ): Promise<(StreamState | null)[]> {
   const { members } = pass;
@@ -183,12 +189,12 @@ async function applyAll(
   const pace = new CheckpointPace('append_dedup', leader.deps.config.CHECKPOINT_KB * 1024);
   let states: (StreamState | null)[] = members.map(({ request }) => request.state);
   let lag_stored = 0;
-  const apply = async (batch: ReplicatedBatch) => {
+  const apply = async ({ batch, hasMore }: Gathered) => {
     leader.signal.throwIfAborted();
     const due = pace.due(await write(pass, batch));
     if (!batch.states) return;
     states = batch.states;
-    if (!due && !batch.complete && !follows) return;
+    if (!due && !batch.complete && (!follows || hasMore)) return;
     await commit(pass, states, batch.parts.length === 0);
     pace.reset();
     if (!batch.lag || performance.now() - lag_stored < LAG_MS) return;
@@ -196,8 +202,8 @@ async function applyAll(
     const attempts = members.map(({ attempt }) => attempt);
     await noteLag(attempts, batch.lag);
   };
-  for await (const batch of batches) {
-    await apply(batch).catch((error) => {
+  for await (const gathered of batches) {
+    await apply(gathered).catch((error) => {
       // A read that follows the log would go on until its next change.
       stop.abort();
       throw error;
@@ -219,9 +225,9 @@ async function write({ members, writer }: Pass, { parts }: ReplicatedBatch): Pro
   return bytes;
 }
 
-/** Commits at the destination, then records it. The streams that are not recorded keep their earlier positions. */
+/** Commits at the destination. The streams that are not committed keep their earlier positions. */
 async function commit(
-  { members, writer, progress }: Pass,
+  { members, writer, progress, records }: Pass,
   states: readonly (StreamState | null)[],
   all: boolean,
 ): Promise<void> {
@@ -229,23 +235,22 @@ async function commit(
   for (const [at, committed] of counts) {
     const member = members[at]!;
     member.attempt.signal.throwIfAborted();
-    await record(member, states[at] ?? null, committed);
+    records.add(member, states[at] ?? null, committed);
   }
   progress.progressed ||= counts.size > 0;
 }
 
 /** The final commit of the run. */
 async function finish(
-  { members, writer, sides, shared }: Pass,
+  { members, writer, sides, shared, records }: Pass,
   states: readonly (StreamState | null)[],
   request: ReplicationRequest,
 ): Promise<void> {
   const ended = performance.now();
   const counts = await onSide('destination', () => writer.finish(states));
-  for (const [at, member] of members.entries()) {
-    await record(member, states[at] ?? null, counts[at]!);
-    noteCommit(member.attempt, counts[at]!, ended);
-  }
+  for (const [at, member] of members.entries()) records.add(member, states[at] ?? null, counts[at]!);
+  await records.end();
+  for (const [at, { attempt }] of members.entries()) noteCommit(attempt, counts[at]!, ended);
   for (const { attempt, prepared } of members) await recordColumns(attempt.deps.db, attempt.claim, prepared.plan);
   const attempts = members.map(({ attempt }) => attempt);
   const streams = request.streams.map((one, at) => ({ ...one, state: states[at] ?? null }));

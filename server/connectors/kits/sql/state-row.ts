@@ -22,6 +22,17 @@ export interface StateCommit {
   extra?: ExtraState;
 }
 
+/** What a commit stores in the row of `_pipeline_state`, as text. */
+export interface StoredCommit {
+  stream_id: string;
+  fence: number;
+  state: string | null;
+  state_version: number;
+  stream_run_id: string;
+  finished: boolean;
+  counts: string;
+}
+
 /** The row of `_pipeline_state` that a writer has claimed with its fence. */
 export interface StateRow {
   /** What the control plane does not know yet; null: nothing. */
@@ -44,6 +55,8 @@ export interface StateRow {
    * @throws FencedError when a newer attempt has claimed the stream.
    */
   record(commit: StateCommit): Promise<void>;
+  /** What `record` would store, for one statement that records several streams. */
+  next(commit: StateCommit): StoredCommit;
   /** Call it after the COMMIT: the next commit counts on from the one recorded last. */
   confirm(): void;
   /** Stores extra columns alone, in the open transaction. @throws FencedError as above. */
@@ -161,28 +174,34 @@ function recorder(
     left_rows: boolean;
     update(assignments: string[]): Promise<void>;
   },
-): Pick<StateRow, 'record' | 'confirm' | 'note' | 'forgetRows'> {
+): Pick<StateRow, 'record' | 'next' | 'confirm' | 'note' | 'forgetRows'> {
   const { target, stored, update } = claimed;
   let { left_rows } = claimed;
   // A state older than the control plane's must not return as a newer one: its cursor was reset there.
   const isCurrent = stored.state_version >= target.state_version && stored.state !== null;
-  let current = {
+  let current: Versioned = {
     state: isCurrent ? JSON.stringify(stored.state) : null,
     version: Math.max(stored.state_version, target.state_version),
   };
   let recorded = current;
   const extras = (extra: ExtraState) =>
     Object.entries(extra).map(([name, value]) => `${name} = ${textOrNull(dialect, value)}`);
+  const next: StateRow['next'] = (commit) => {
+    const { state } = commit;
+    recorded = state ? { state: JSON.stringify(state), version: current.version + 1 } : current;
+    return storedCommit({ target, left_rows, ...recorded }, commit);
+  };
   return {
-    async record({ state, counts, changed = {}, finished, extra = {} }) {
-      recorded = state ? { state: JSON.stringify(state), version: current.version + 1 } : current;
+    next,
+    async record(commit) {
+      const row = next(commit);
       await update([
-        `state = ${textOrNull(dialect, recorded.state)}`,
-        `state_version = ${recorded.version}`,
-        `stream_run_id = ${dialect.literal(target.stream_run_id)}`,
-        `finished = ${finished}`,
-        `counts = ${dialect.literal(JSON.stringify({ ...counts, changed, left_rows: leavesRows(target, counts, left_rows) }))}`,
-        ...extras(extra),
+        `state = ${textOrNull(dialect, row.state)}`,
+        `state_version = ${row.state_version}`,
+        `stream_run_id = ${dialect.literal(row.stream_run_id)}`,
+        `finished = ${row.finished}`,
+        `counts = ${dialect.literal(row.counts)}`,
+        ...extras(commit.extra ?? {}),
       ]);
     },
     confirm() {
@@ -193,6 +212,24 @@ function recorder(
     },
     note: (extra) => update(extras(extra)),
   };
+}
+
+const storedCommit = (
+  { target, left_rows, state, version }: { target: PlacedTarget; left_rows: boolean } & Versioned,
+  { counts, changed = {}, finished }: StateCommit,
+): StoredCommit => ({
+  stream_id: target.stream_id,
+  fence: target.fence,
+  state,
+  state_version: version,
+  stream_run_id: target.stream_run_id,
+  finished,
+  counts: JSON.stringify({ ...counts, changed, left_rows: leavesRows(target, counts, left_rows) }),
+});
+
+interface Versioned {
+  state: string | null;
+  version: number;
 }
 
 const fenceOf = (row: Row | undefined) => (row?.[0] == null ? null : Number(row[0]));

@@ -13,7 +13,7 @@ import { ConnectorError, type DataError } from '../../contract/errors.ts';
 import { type ChangedValues, sumOfChanged, type ValueGate, warnOfChanged, withRow } from '../../cells/value-gate.ts';
 import type { Copied, RejectCount } from './rejects.ts';
 import { rowsToStage, type StagedChanges } from './staged-changes.ts';
-import type { ExtraState, StateRow } from './state-row.ts';
+import type { ExtraState, StateCommit, StateRow } from './state-row.ts';
 import { isMerge, type Target } from './target.ts';
 
 /** What a commit brought into place, since the one before it. */
@@ -65,6 +65,9 @@ export interface WriterParts {
   load: RowLoad;
 }
 
+/** What a stream run has committed, earlier attempts included. */
+export type WrittenTotals = Pick<StateCommit, 'counts' | 'changed'> & { changed: ChangedValues };
+
 /** A Writer over one database: counts, changes, checkpoints, the state and its fence. */
 export class SqlWriter implements Writer {
   readonly committed: CommittedState | null;
@@ -77,14 +80,14 @@ export class SqlWriter implements Writer {
   #changed: ChangedValues;
   readonly #key: number[];
 
-  constructor(private readonly parts: WriterParts) {
+  constructor(protected readonly parts: WriterParts) {
     const { state, target } = parts;
     this.committed = state.committed;
     this.held = state.held;
     this.#counts = state.counts;
     this.#changed = state.changed;
     // An attempt that ended between this commit and its report.
-    if (state.committed?.finished || state.committed?.ready) this.#warn();
+    if (state.committed?.finished || state.committed?.ready) this.warn();
     this.#key = target.primary_key.map((name) => target.columns.findIndex((column) => column.name === name));
   }
 
@@ -115,7 +118,7 @@ export class SqlWriter implements Writer {
 
   async checkpoint(state: StreamState): Promise<WriteCounts> {
     if (!this.parts.load.incremental) return this.#counts;
-    return this.guard(() => this.#commit(state, false));
+    return this.guard(() => this.commit(state, false));
   }
 
   async finish(state: StreamState | null): Promise<WriteCounts> {
@@ -123,9 +126,9 @@ export class SqlWriter implements Writer {
     const counts = await this.guard(async () => {
       // A stream without rows still creates, or empties, its table.
       await this.prepare();
-      return this.#commit(state, true);
+      return this.commit(state, true);
     });
-    this.#warn();
+    this.warn();
     await load.close();
     return counts;
   }
@@ -134,7 +137,8 @@ export class SqlWriter implements Writer {
     await this.parts.load.abort();
   }
 
-  #warn(): void {
+  /** What the run is warned of at its end. */
+  warn(): void {
     const { ctx, rejected, target } = this.parts;
     rejected?.warn(ctx, target.schema);
     warnOfChanged(target.table, this.#changed, (code, message) => ctx.warn(code, message));
@@ -166,34 +170,42 @@ export class SqlWriter implements Writer {
     this.#unstaged += kept.unstaged;
   }
 
-  async #commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
-    const { gate, load, rejected, state: row, target } = this.parts;
+  protected async commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
+    const { load, state: row, target } = this.parts;
     const isDeferred = target.publish_with != null;
-    let counts = this.#counts;
-    let changed = this.#changed;
+    let totals: WrittenTotals = { counts: this.#counts, changed: this.#changed };
     await load.commit(
       async (loaded) => {
-        counts = this.#add(loaded);
-        if (rejected) counts.rows_rejected = rejected.count;
-        changed = [gate?.changed ?? {}, loaded.changed ?? {}].reduce(sumOfChanged, row.changed);
-        await row.record({ state, counts, changed, finished: finished && !isDeferred, extra: loaded.extra });
+        totals = this.totalsWith(loaded);
+        await row.record({ state, ...totals, finished: finished && !isDeferred, extra: loaded.extra });
       },
       this.prepared,
       finished,
     );
-    row.confirm();
-    [this.#counts, this.#changed, this.#unstaged, this.prepared] = [counts, changed, 0, false];
-    return counts;
+    this.confirm(totals);
+    return totals.counts;
   }
 
-  #add({ rows, bytes, updated = 0, deleted = 0, rejected = 0 }: Loaded): WriteCounts {
+  /** The totals once `loaded` is committed. */
+  protected totalsWith({ rows, bytes, updated = 0, deleted = 0, rejected = 0, changed = {} }: Loaded): WrittenTotals {
     const before = this.#counts;
+    const { gate, rejected: kept, state } = this.parts;
     return {
-      ...before,
-      rows_loaded: before.rows_loaded + rows + this.#unstaged - rejected,
-      rows_updated: before.rows_updated + updated,
-      rows_deleted: before.rows_deleted + deleted,
-      bytes_loaded: before.bytes_loaded + bytes,
+      counts: {
+        ...before,
+        rows_loaded: before.rows_loaded + rows + this.#unstaged - rejected,
+        rows_updated: before.rows_updated + updated,
+        rows_deleted: before.rows_deleted + deleted,
+        bytes_loaded: before.bytes_loaded + bytes,
+        ...(kept && { rows_rejected: kept.count }),
+      },
+      changed: [gate?.changed ?? {}, changed].reduce(sumOfChanged, state.changed),
     };
+  }
+
+  /** They are committed. */
+  protected confirm({ counts, changed }: WrittenTotals): void {
+    this.parts.state.confirm();
+    [this.#counts, this.#changed, this.#unstaged, this.prepared] = [counts, changed, 0, false];
   }
 }

@@ -2,7 +2,7 @@ import type { Batch, Cell, ConnectorContext, ReadRequest, StreamState } from '..
 import { ConfigurationError } from '../../contract/errors.ts';
 import { TRUNCATE } from '../../contract/changes.ts';
 import { readPublication, serverPosition } from './log-identity.ts';
-import { followLog, openReplication } from './read-log.ts';
+import { followLog, openLogSession } from './read-log.ts';
 import {
   RESET_CURSOR_HINT,
   assertFollowable,
@@ -80,7 +80,7 @@ async function beginSnapshot(ctx: Context, { session, request, shape, name }: Re
   // Before the slot: the log is decoded by the publications that existed when it was written.
   await createPublication(session, name, { namespace: namespace ?? 'public', name: table });
   const { rows: publication, mark } = await readPublication(session, request, name);
-  const replication = await openReplication(ctx);
+  const replication = await openLogSession(ctx);
   const waiting = setTimeout(
     () =>
       ctx.warn(

@@ -45,7 +45,7 @@ interface Reading {
  */
 export async function* followLog(ctx: Context, reading: Reading): AsyncGenerator<Batch> {
   const { session, name, from } = reading;
-  const replication = await openReplication(ctx);
+  const replication = await openLogSession(ctx);
   try {
     const { target, source } = await openLog(replication, reading);
     await freeSlot(session, name);
@@ -93,7 +93,7 @@ export async function endOfLog(session: PgSession, mark: string): Promise<bigint
 }
 
 /** A session that can stream the log. */
-export const openReplication = (ctx: Context) =>
+export const openLogSession = (ctx: Context) =>
   PgSession.open(ctx, { phase: 'run', replication: 'database' }).catch((error) => {
     throw setUpError(error);
   });
@@ -113,7 +113,7 @@ export function startReplication(name: string, from: string) {
 /** Confirms the LSN that the destination has committed. @returns how many bytes the slot lags behind. */
 export async function confirmLsn(ctx: Context, name: string, { cursor }: StreamState): Promise<number> {
   if (cursor === null) return 0;
-  const replication = await openReplication(ctx);
+  const replication = await openLogSession(ctx);
   try {
     // The first heartbeat carries the LSN.
     await replication.replicate(startReplication(name, cursor)).end();

@@ -4,15 +4,15 @@ import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
 import { BEGIN } from '../read/shared-snapshot.ts';
-import { membersOf } from './group-members.ts';
-import { openSnapshot, wholeTable } from './group-start.ts';
+import { membersOf } from './log-members.ts';
+import { openSnapshot, wholeTable } from './join-log.ts';
 import { identityOf } from './log-identity.ts';
 import { findSlot, slotName } from './replication-slots.ts';
 import { assertLogical } from './table-shape.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
-/** Whether the slot of the group is there, and none of these streams is still read from a slot of its own. */
+/** Whether the shared slot is there, and none of these streams is still read from a slot of its own. */
 export async function canCopy(ctx: Context, { reader_id, streams }: ReplicationRequest): Promise<boolean> {
   const name = slotName(reader_id);
   if (streams.some(({ state }) => identityOf(state)?.slot !== name)) return false;

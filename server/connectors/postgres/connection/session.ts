@@ -87,6 +87,21 @@ export class PgSession extends DatabaseSession<Context> {
     });
   }
 
+  /**
+   * Runs statements in one message: the server answers all of them at once. After an error the rest is not run.
+   * @param shown for the network log, which does not show values
+   */
+  async script(statements: readonly string[], shown: string): Promise<QueryResult[]> {
+    return this.recorded(this.start('QUERY', shown), async () => {
+      const text = statements.join(';\n');
+      const results: pg.QueryArrayResult | pg.QueryArrayResult[] = await this.client.query({ text, rowMode: 'array' });
+      return (Array.isArray(results) ? results : [results]).map(({ rows, rowCount }) => ({
+        rows: (rows ?? []) as Row[],
+        count: rowCount ?? 0,
+      }));
+    });
+  }
+
   /** The columns that a statement returns, with their type OIDs. Several statements are rejected. */
   async describe(text: string): Promise<{ name: string; type: number; modifier: number }[]> {
     return this.recorded(this.start('DESCRIBE', text), async () => {

@@ -14,6 +14,7 @@ import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { deleteWindow } from './replace-window.ts';
 import { READY, readyTable } from './ready.ts';
 import { addKey, swapIn } from './swap.ts';
+import { takesDirectly } from './held-rows.ts';
 import { createStage } from './tables.ts';
 import type { PgTarget } from './target.ts';
 
@@ -25,6 +26,8 @@ export interface Load {
   prepare(session: PgSession): Promise<{ into: string; freeze: boolean }>;
   /** Set for a merge. */
   readonly stage?: Stage;
+  /** A few rows can be merged without the stage. */
+  isDirect?(): boolean;
   /**
    * Brings the copied rows into place. `rejects`: takes those that cannot be.
    * @returns rows that replaced others, rows that are gone, copied ones that were rejected, and values that changed
@@ -94,6 +97,7 @@ function merge(target: PgTarget): Load {
     // After a part of a complete read the rest would be marked as deleted.
     incremental: !stage.complete,
     stage,
+    isDirect: () => present && !stage.complete && takesDirectly(target),
     async prepare(session) {
       if (!present) {
         const { table, primary_key } = target;

@@ -1,5 +1,5 @@
 import { deleteUsing, type Merged, type MergeDialect, type MergePlan, updateFrom } from '../../kits/sql/merge.ts';
-import type { PgSession } from '../connection/session.ts';
+import type { PgSession, Row } from '../connection/session.ts';
 import { SORT_MEMORY } from '../connection/sort-memory.ts';
 import type { PgTarget } from './target.ts';
 
@@ -29,9 +29,16 @@ export const mergeSql: MergeDialect = {
 /** Runs a plan as one statement. `name`: of the last change of each key. */
 export async function runPlan(
   session: PgSession,
-  { target, name }: { target: PgTarget; name: string },
+  about: { target: PgTarget; name: string },
   plan: MergePlan,
 ): Promise<Merged> {
+  await session.query(SORT_MEMORY);
+  const { rows } = await session.query(planStatement(about, plan), { slow: true });
+  return mergedOf(rows);
+}
+
+/** A plan as one statement, whose only row is read by `mergedOf`. */
+export function planStatement({ target, name }: { target: PgTarget; name: string }, plan: MergePlan): string {
   const { latest, removals, patch, put } = plan;
   const upsert = 'upsert' in put ? `${put.upsert} returning ${isNew(target)}` : `${put.update} returning false`;
   const removed = removals.map((text, at) => ({ step: `removed${at}`, text }));
@@ -44,13 +51,12 @@ export async function runPlan(
   const count = (step: string, filter = '') => `(select count(*)${filter} from ${step})`;
   const updated = [count('merged', ' filter (where not is_new)'), ...(patch === null ? [] : [count('patched')])];
   const deleted = removed.map(({ step }) => count(step));
-  await session.query(SORT_MEMORY);
-  const { rows } = await session.query(
-    `with ${steps.join(',\n')} select ${updated.join(' + ')}, ${deleted.join(' + ') || '0'}`,
-    { slow: true },
-  );
-  const [updatedRows = 0, deletedRows = 0] = (rows[0] ?? []).map(Number);
-  return { updated: updatedRows, deleted: deletedRows };
+  return `with ${steps.join(',\n')} select ${updated.join(' + ')}, ${deleted.join(' + ') || '0'}`;
+}
+
+export function mergedOf([row = []]: readonly Row[]): Merged {
+  const [updated = 0, deleted = 0] = row.map(Number);
+  return { updated, deleted };
 }
 
 /** A row that the statement itself inserted has no xmax. Partitioned tables do not return theirs. */

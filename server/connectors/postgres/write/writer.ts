@@ -1,17 +1,26 @@
-import type { ByteFormat, ByteStream, Cell, ConnectorContext } from '../../contract/connector.ts';
+import type {
+  ByteFormat,
+  ByteStream,
+  Cell,
+  ConnectorContext,
+  StreamState,
+  WriteCounts,
+} from '../../contract/connector.ts';
 import { encodeCopyText } from '../../cells/copy-text.ts';
 import type { DataError } from '../../contract/errors.ts';
 import type { ValueGate } from '../../cells/value-gate.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
+import type { Merged } from '../../kits/sql/merge.ts';
 import { RejectCount, type Rejects } from '../../kits/sql/rejects.ts';
 import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
-import type { StateRow } from '../../kits/sql/state-row.ts';
-import { type Loaded, type RowLoad, SqlWriter } from '../../kits/sql/writer.ts';
+import type { StateCommit, StateRow, StoredCommit } from '../../kits/sql/state-row.ts';
+import { type Loaded, type RowLoad, SqlWriter, type WrittenTotals } from '../../kits/sql/writer.ts';
 import type { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { columnList } from '../connection/sql.ts';
 import type { CopyIn } from '../connection/copy-in.ts';
 import { postgres } from './dialect.ts';
+import { type DirectMerge, directMerge, type HeldBytes, HeldRows } from './held-rows.ts';
 import { changesOf, type Load, loadOf } from './load.ts';
 import { rejectsOf } from './rejects.ts';
 import { acceptedFormats, type PgTarget } from './target.ts';
@@ -26,6 +35,7 @@ interface Work {
 /** A session and its open transaction. `common`: several writers use them, and what they share is ended elsewhere. */
 export class LoadTransaction {
   #open = false;
+  readonly held: HeldBytes = { bytes: 0 };
   /** Deferrable constraints are checked at the end of each transaction. */
   defers = false;
 
@@ -34,8 +44,16 @@ export class LoadTransaction {
     readonly common = false,
   ) {}
 
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  get beginning(): string[] {
+    return this.defers ? ['begin', 'set constraints all deferred'] : ['begin'];
+  }
+
   async begin(): Promise<void> {
-    if (!this.#open) await this.session.query(this.defers ? 'begin; set constraints all deferred' : 'begin');
+    if (!this.#open) await this.session.query(this.beginning.join('; '));
     this.#open = true;
   }
 
@@ -69,6 +87,51 @@ export class PgWriter extends SqlWriter {
     await this.guard(() => this.copies.endCopy());
   }
 
+  /** Nothing was sent since the last commit: the rows, if there are any, wait for a direct merge. */
+  get isHeld(): boolean {
+    return !this.prepared || this.copies.held !== null;
+  }
+
+  get claim(): Pick<StoredCommit, 'stream_id' | 'fence'> {
+    return this.parts.target;
+  }
+
+  /** The commit of this stream in the transaction that it shares. */
+  commitStaged(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
+    return finished ? this.guard(() => this.commit(state, true)) : this.checkpoint(state!);
+  }
+
+  /** Creates the table of a stream without rows. */
+  async ready(): Promise<void> {
+    await this.guard(() => this.prepare());
+  }
+
+  /** Sends the rows that are held to the stage. */
+  async stage(): Promise<void> {
+    await this.guard(() => this.copies.stageHeld());
+  }
+
+  /** Merges the rows that are held; null: there are none. */
+  direct(): DirectMerge | null {
+    return this.copies.direct();
+  }
+
+  /** What a commit of the rows that are held stores, and the totals after it. */
+  next(
+    merged: Merged,
+    commit: Pick<StateCommit, 'state' | 'finished'>,
+  ): { stored: StoredCommit; totals: WrittenTotals } {
+    const { rows = [], bytes = 0 } = this.copies.held ?? {};
+    const totals = this.totalsWith({ rows: rows.length, bytes, ...merged });
+    return { totals, stored: this.parts.state.next({ ...commit, ...totals }) };
+  }
+
+  /** The rows that were held are committed. */
+  committedHeld(totals: WrittenTotals): void {
+    this.copies.forgetHeld();
+    this.confirm(totals);
+  }
+
   async pipe(stream: ByteStream): Promise<void> {
     await this.guard(async () => {
       await this.prepare();
@@ -79,6 +142,8 @@ export class PgWriter extends SqlWriter {
 
 /** Rows by COPY, in the transaction that `prepare` begins. */
 class CopyLoad implements RowLoad {
+  /** Rows since the last commit while they are few; null: they are sent as they come. */
+  held: HeldRows | null = null;
   private readonly session: PgSession;
   readonly #load: Load;
   readonly #rejects: Rejects | null;
@@ -108,11 +173,40 @@ class CopyLoad implements RowLoad {
   }
 
   async prepare(): Promise<void> {
+    if (!this.transaction.common || !this.#load.isDirect?.()) return this.#prepareTable();
+    this.#load.stage!.changes = null;
+    this.held = new HeldRows(this.work.target, this.transaction.held, this.#warnOfNul);
+  }
+
+  async #prepareTable(): Promise<void> {
     await this.transaction.begin();
     this.#into = await this.#load.prepare(this.session);
   }
 
+  async stageHeld(): Promise<void> {
+    const { held } = this;
+    if (!held) return;
+    const rows = [...held.rows];
+    const { changes } = this.#load.stage!;
+    this.forgetHeld();
+    await this.#prepareTable();
+    this.#load.stage!.changes = changes;
+    if (rows.length > 0) await this.add(rows, { marked: true });
+  }
+
+  forgetHeld(): void {
+    this.held?.clear();
+    this.held = null;
+  }
+
+  direct(): DirectMerge | null {
+    const { held } = this;
+    return held && held.rows.length > 0 ? directMerge(this.work.target, this.#load.stage!, held) : null;
+  }
+
   async add(rows: Cell[][], { marked }: { marked: boolean }): Promise<void> {
+    if (this.held?.take(rows, marked)) return;
+    await this.stageHeld();
     if (this.#copy && this.#marked !== marked) await this.endCopy();
     this.#marked = marked;
     if (this.#rejects) return this.#count(await this.#rejects.load(rows));
@@ -121,6 +215,7 @@ class CopyLoad implements RowLoad {
   }
 
   async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {
+    await this.stageHeld();
     await this.#rejects!.refuse(row, error, isDelete);
   }
 
@@ -134,12 +229,15 @@ class CopyLoad implements RowLoad {
   }
 
   async truncate(): Promise<void> {
+    this.held?.clear();
+    await this.stageHeld();
     await this.endCopy();
     await this.session.query(`truncate ${this.#load.stage!.relation}`);
     this.changes().truncate();
   }
 
   async commit(record: (loaded: Loaded) => Promise<void>, prepared: boolean): Promise<void> {
+    await this.stageHeld();
     await this.endCopy();
     const done = prepared ? await this.#load.complete(this.session, this.#rejects) : {};
     await this.transaction.begin();

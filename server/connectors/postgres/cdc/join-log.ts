@@ -15,10 +15,10 @@ import { batches } from '../read/read-rows.ts';
 import { fullSelect } from '../read/select.ts';
 import { BEGIN } from '../read/shared-snapshot.ts';
 import { holdTable } from '../read/snapshot.ts';
-import { isPlaced, type Member } from './group-members.ts';
-import { addToPublication } from './group-publication.ts';
+import { isPlaced, type Member } from './log-members.ts';
+import { addToPublication } from './shared-publication.ts';
 import { type LogIdentity, publicationOf, publicationRows, serverPosition } from './log-identity.ts';
-import { followLog, openReplication } from './read-log.ts';
+import { followLog, openLogSession } from './read-log.ts';
 import { createSlot, dropSlot, findSlot, freeSlot, setUpError, slotName } from './replication-slots.ts';
 import { changedDuringRead, shapeOf } from './table-shape.ts';
 
@@ -28,14 +28,14 @@ type Context = ConnectorContext<PostgresSourceConfig>;
 const WARN_AFTER_MS = 10_000;
 
 /**
- * Brings streams into the group that are not in it: reads tables in full, or the rest of the log of a slot that a stream
- * had alone. From the start position on, the slot of the group has every change of them.
+ * Brings streams into the log that are not in it: reads tables in full, or the rest of the log of a slot that a stream
+ * had alone. From the start position on, the shared slot has every change of them.
  */
-export async function* joinGroup(
+export async function* joinLog(
   ctx: Context,
   { name, members }: { name: string; members: readonly Member[] },
 ): AsyncGenerator<ReplicatedBatch> {
-  const joining = members.filter(({ place }) => place !== 'group');
+  const joining = members.filter(({ place }) => place !== 'log');
   if (joining.length === 0) return;
   const tables = joining.filter(({ place }) => place === 'table');
   const session = await PgSession.open(ctx, { phase: 'run' });
@@ -61,7 +61,7 @@ export async function* wholeTable(session: PgSession, request: ReadRequest): Asy
 }
 
 /**
- * Publishes the tables, and opens a snapshot of them at a position of the log. Without a slot of the group, that is
+ * Publishes the tables, and opens a snapshot of them at a position of the log. Without a shared slot, that is
  * where the slot starts; with one, which is behind, a temporary slot finds the position. Either waits for transactions
  * that were open when the tables were published, because their changes are not in the log.
  */
@@ -77,7 +77,7 @@ export async function openSnapshot(
   const temporary = slot !== null && !slot.lost;
   const wanted = temporary ? `${name}_copy` : name;
   if (temporary) await freeSlot(session, wanted);
-  const replication = await openReplication(ctx);
+  const replication = await openLogSession(ctx);
   const text = 'Tables will be read when the transactions that are open in the source have ended';
   const waiting = setTimeout(() => ctx.warn('waiting_for_transactions', text), WARN_AFTER_MS);
   try {
@@ -114,7 +114,7 @@ async function holdSnapshot(session: PgSession, { snapshot, tables }: { snapshot
   for (const { at, request } of tables) await ofStream(at, () => holdTable(session, request));
 }
 
-/** Reads the rest of a stream's own slot. Its end is behind the start of the group's, so that no change is missing. */
+/** Reads the rest of a stream's own slot. Its end is behind the start of the shared one's, so that no change is missing. */
 async function* readOwnSlot(
   ctx: Context,
   { member, members, source }: { member: Member; members: readonly Member[]; source: LogIdentity },
@@ -135,7 +135,7 @@ async function* readOwnSlot(
 function hasJoined(member: Member, cursor: string, source: LogIdentity): void {
   member.state = { cursor, source };
   member.known = source;
-  member.place = 'group';
+  member.place = 'log';
 }
 
 async function* withStates(

@@ -2,12 +2,12 @@ import type { ConnectorContext, ReplicatedBatch, ReplicationRequest, StreamState
 import { StreamsFailed } from '../../contract/replication.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
-import { followGroup } from './group-log.ts';
-import { assertContinued, lowestCursor, membersOf } from './group-members.ts';
-import { unpublishTable } from './group-publication.ts';
-import { joinGroup } from './group-start.ts';
+import { followSharedLog } from './shared-log.ts';
+import { assertContinued, lowestCursor, membersOf } from './log-members.ts';
+import { unpublishTable } from './shared-publication.ts';
+import { joinLog } from './join-log.ts';
 import { identityOf, publicationRows } from './log-identity.ts';
-import { confirmLsn, openReplication } from './read-log.ts';
+import { confirmLsn, openLogSession } from './read-log.ts';
 import { literal } from '../connection/sql.ts';
 import { snapshotOf } from '../read/read-transaction.ts';
 import { dropPublication, dropSlot, slotName } from './replication-slots.ts';
@@ -20,11 +20,11 @@ type Context = ConnectorContext<PostgresSourceConfig>;
  * if it were read alone: `cursor` is the LSN before which every commit has been read. So a run may read some of them,
  * and a stream that failed continues from where it stopped while the slot keeps the log for it.
  */
-export async function* readGroup(ctx: Context, request: ReplicationRequest): AsyncGenerator<ReplicatedBatch> {
+export async function* readReplication(ctx: Context, request: ReplicationRequest): AsyncGenerator<ReplicatedBatch> {
   const name = slotName(request.reader_id);
   const members = await prepared(ctx, request);
-  yield* joinGroup(ctx, { name, members });
-  yield* followGroup(ctx, { name, members, follow: request.follow });
+  yield* joinLog(ctx, { name, members });
+  yield* followSharedLog(ctx, { name, members, follow: request.follow });
 }
 
 async function prepared(ctx: Context, request: ReplicationRequest) {
@@ -36,9 +36,9 @@ async function prepared(ctx: Context, request: ReplicationRequest) {
     for (const { onSnapshot } of request.streams) onSnapshot?.(snapshot);
     const members = await membersOf(session, request);
     // Before tables are read in full. Without any, the same is checked when the log is opened.
-    const joining = members.filter(({ place }) => place !== 'group');
+    const joining = members.filter(({ place }) => place !== 'log');
     if (joining.length > 0 && joining.length < members.length) {
-      const replication = await openReplication(ctx);
+      const replication = await openLogSession(ctx);
       const publication = await publicationRows(session, slotName(request.reader_id));
       try {
         await assertContinued(session, replication, { members, publication });
@@ -54,8 +54,8 @@ async function prepared(ctx: Context, request: ReplicationRequest) {
   }
 }
 
-/** Confirms the lowest position, and drops slots that streams of the group had alone. @returns the lag in bytes */
-export async function confirmGroup(
+/** Confirms the lowest position, and drops slots that streams of the replication had alone. @returns the lag in bytes */
+export async function confirmReplication(
   ctx: Context,
   { reader_id, streams }: ReplicationRequest,
   states: readonly StreamState[],
@@ -75,7 +75,7 @@ export async function confirmGroup(
   return confirmLsn(ctx, name, { cursor: lowestCursor(states) });
 }
 
-export const leaveGroup = (
+export const leaveReplication = (
   ctx: Context,
   reader_id: string,
   table: { namespace: string | null; name: string },

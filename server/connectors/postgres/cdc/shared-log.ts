@@ -8,7 +8,7 @@ import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { ChangeRows } from './change-rows.ts';
 import { lagOf } from './lag.ts';
 import { fillGaps } from './fill-toast-values.ts';
-import { assertContinued, isPlaced, lowestCursor, type Member, type Placed } from './group-members.ts';
+import { assertContinued, isPlaced, lowestCursor, type Member, type Placed } from './log-members.ts';
 import {
   assertSamePublication,
   type LogIdentity,
@@ -26,7 +26,7 @@ import {
   endOfLog,
   type LogMessage,
   lostError,
-  openReplication,
+  openLogSession,
   OVERSIZE,
   startReplication,
 } from './read-log.ts';
@@ -40,18 +40,18 @@ type Change = Pgoutput.MessageInsert | Pgoutput.MessageUpdate | Pgoutput.Message
 const IDLE_STATES_MS = 10_000;
 
 /**
- * Reads the log of a group from the lowest state of its streams up to the current end, or follows it. Each stream skips
+ * Reads a log from the lowest state of its streams up to the current end, or follows it. Each stream skips
  * the transactions before its own state. Batches that end with a commit carry the states after it.
  */
-export async function* followGroup(
+export async function* followSharedLog(
   ctx: Context,
   { name, members, follow }: { name: string; members: readonly Member[]; follow?: Following },
 ): AsyncGenerator<ReplicatedBatch> {
   const placed = members.filter(isPlaced);
   if (placed.length < members.length) throw new Error('a stream without a state cannot follow the log');
-  const replication = await openReplication(ctx);
+  const replication = await openLogSession(ctx);
   try {
-    const { target, confirmed, log } = await openGroupLog(ctx, { replication, name, members: placed });
+    const { target, confirmed, log } = await openSharedLog(ctx, { replication, name, members: placed });
     const from = lowestCursor(placed.map(({ state }) => state))!;
     // The slot stays where it is: streams that are not read now may need what is before `from`.
     const stream = replication.replicate({ ...startReplication(name, from), confirmed });
@@ -65,10 +65,10 @@ export async function* followGroup(
 }
 
 /** Checks that the log continues from each state, and marks the source with this read. */
-async function openGroupLog(
+async function openSharedLog(
   ctx: Context,
   { replication, name, members }: { replication: PgSession; name: string; members: readonly Placed[] },
-): Promise<{ target: bigint; confirmed: string; log: GroupLog }> {
+): Promise<{ target: bigint; confirmed: string; log: SharedLog }> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     const before = await publicationRows(session, name);
@@ -88,7 +88,7 @@ async function openGroupLog(
         return source;
       }),
     );
-    const log = new GroupLog(ctx, members, await Promise.all(sources));
+    const log = new SharedLog(ctx, members, await Promise.all(sources));
     await freeSlot(session, name);
     return { target, confirmed: (await findSlot(session, name))?.confirmed ?? '00000000/00000000', log };
   } finally {
@@ -98,7 +98,7 @@ async function openGroupLog(
 
 async function* untilTarget(
   stream: ReplicationStream<LogMessage>,
-  { log, target }: { log: GroupLog; target: bigint },
+  { log, target }: { log: SharedLog; target: bigint },
 ): AsyncGenerator<ReplicatedBatch> {
   for (;;) {
     const { messages, position } = await stream.next();
@@ -120,7 +120,7 @@ async function* untilTarget(
 async function* whileFollowed(
   ctx: Context,
   stream: ReplicationStream<LogMessage>,
-  { name, log, follow }: { name: string; log: GroupLog; follow: Following },
+  { name, log, follow }: { name: string; log: SharedLog; follow: Following },
 ): AsyncGenerator<ReplicatedBatch> {
   const lag = new Lag(ctx, name);
   let [given, given_at] = ['', performance.now()];
@@ -182,8 +182,8 @@ interface Follower {
   relation: Pgoutput.MessageRelation | null;
 }
 
-/** The changes of a group since the last batch, by stream. */
-class GroupLog {
+/** The changes of all streams of a log since the last batch, by stream. */
+class SharedLog {
   /** Inside a transaction. */
   isOpen = false;
   /** Every transaction that was committed before it has been read. */

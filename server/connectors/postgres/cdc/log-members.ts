@@ -15,7 +15,7 @@ import { assertLogAvailable } from './read-log.ts';
 import { findSlot, slotName } from './replication-slots.ts';
 import { assertFollowable, RESET_CURSOR_HINT, type TableShape } from './table-shape.ts';
 
-/** A stream of a group. */
+/** A stream that is read from a log with others. */
 export interface Member {
   /** Its index in the request. */
   at: number;
@@ -25,9 +25,9 @@ export interface Member {
   known: LogIdentity | null;
   /**
    * Where its changes are. `table`: nowhere yet, it is read in full. `own_slot`: in a slot that it has alone, from the
-   * time before streams shared one. `group`: in the slot of the group.
+   * time before streams shared one. `log`: in the shared slot.
    */
-  place: 'table' | 'own_slot' | 'group';
+  place: 'table' | 'own_slot' | 'log';
   /** Up to where the stream has been read; null: its table has not been read. */
   state: StreamState | null;
 }
@@ -37,17 +37,17 @@ export const isPlaced = (member: Member): member is Placed => member.state?.curs
 
 /** The streams of the request, each with its table and its place. @throws StreamsFailed */
 export async function membersOf(session: PgSession, { streams, reader_id }: ReplicationRequest): Promise<Member[]> {
-  const group = slotName(reader_id);
+  const shared = slotName(reader_id);
   const members: Member[] = [];
   for (const [at, request] of streams.entries()) {
-    members.push(await ofStream(at, () => memberOf(session, { at, request, group })));
+    members.push(await ofStream(at, () => memberOf(session, { at, request, shared })));
   }
   return members;
 }
 
 async function memberOf(
   session: PgSession,
-  { at, request, group }: Pick<Member, 'at' | 'request'> & { group: string },
+  { at, request, shared }: Pick<Member, 'at' | 'request'> & { shared: string },
 ): Promise<Member> {
   const shape = await assertFollowable(session, request);
   const cursor = request.state?.cursor ?? null;
@@ -58,13 +58,13 @@ async function memberOf(
     );
   }
   const known = cursor === null ? null : identityOf(request.state);
-  const hasOwn = cursor !== null && known?.slot !== group && (await findSlot(session, slotName(request.reader_id!)));
-  const place = cursor === null ? 'table' : hasOwn ? 'own_slot' : 'group';
+  const hasOwn = cursor !== null && known?.slot !== shared && (await findSlot(session, slotName(request.reader_id!)));
+  const place = cursor === null ? 'table' : hasOwn ? 'own_slot' : 'log';
   return { at, request, shape, known, place, state: cursor === null ? null : request.state };
 }
 
 /**
- * Checks for each stream that the log of the group continues from its state.
+ * Checks for each stream that the shared log continues from its state.
  * @throws StreamsFailed for those for which it does not
  */
 export async function assertContinued(
@@ -74,7 +74,7 @@ export async function assertContinued(
 ): Promise<void> {
   const failures = new Map<number, unknown>();
   for (const member of members.filter(isPlaced)) {
-    if (member.place !== 'group') continue;
+    if (member.place !== 'log') continue;
     try {
       await assertContinuedBy(session, replication, { member, publication });
     } catch (error) {

@@ -1,14 +1,14 @@
 import { ofStream } from '../../contract/replication.ts';
 import type { PgSession } from '../connection/session.ts';
 import { identifier, relation } from '../connection/sql.ts';
-import type { Member } from './group-members.ts';
+import type { Member } from './log-members.ts';
 import { publicationProblem, publicationRows, publishedRow } from './log-identity.ts';
 import { setUpError } from './replication-slots.ts';
 
 const ofPublication = (row: readonly (string | null)[]) => [...row.slice(0, 13), null, null];
 
 /**
- * Creates the publication of a group where it is missing, and adds tables that will be read from it. A publication that
+ * Creates the publication of a log where it is missing, and adds tables that will be read from it. A publication that
  * sends the wrong kinds of changes is created again: its other streams notice and fail.
  */
 export async function addToPublication(session: PgSession, name: string, members: readonly Member[]): Promise<void> {

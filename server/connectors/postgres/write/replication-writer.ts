@@ -1,0 +1,192 @@
+import type { Batch, ReplicationWriter, StreamState, WriteCounts } from '../../contract/connector.ts';
+import { FencedError } from '../../contract/errors.ts';
+import { ofStream } from '../../contract/replication.ts';
+import { textOrNull } from '../../kits/sql/dialect.ts';
+import { STATE_TABLE, type StoredCommit } from '../../kits/sql/state-row.ts';
+import type { QueryResult } from '../connection/session.ts';
+import { literal, relation } from '../connection/sql.ts';
+import { postgres } from './dialect.ts';
+import type { DirectMerge } from './held-rows.ts';
+import { mergedOf } from './merge.ts';
+import type { LoadTransaction, PgWriter } from './writer.ts';
+
+/** Where the states of all streams are, which belong to one connection. */
+interface StatePlace {
+  schema: string;
+  connection_id: string;
+}
+
+/** Streams of a commit, by index, with the state that each of them gets. */
+type Due = Map<number, StreamState | null>;
+
+const NOTHING_MERGED = { updated: 0, deleted: 0 };
+
+/**
+ * Writers of several tables on one session, whose transactions are the same ones. A small commit is two messages to the
+ * server: one merges the rows of all tables and locks the states, the other one stores the states and commits. A larger
+ * one, and one that fails, goes table by table, so that an error names its table.
+ */
+export class PgReplicationWriter implements ReplicationWriter {
+  /** Streams with rows in the open transaction. */
+  readonly #written = new Set<number>();
+  /** The stream whose COPY may be open: a session has one at a time. */
+  #current: number | null = null;
+  /** Names of the prepared statements of the session. */
+  readonly #prepared = new Set<string>();
+
+  constructor(
+    private readonly transaction: LoadTransaction,
+    readonly streams: PgWriter[],
+    private readonly about: {
+      /** Names of the foreign keys of each table. */
+      foreignKeys: readonly (readonly string[])[];
+      states: StatePlace;
+    },
+  ) {}
+
+  async write(stream: number, batch: Batch): Promise<void> {
+    if (this.#current !== stream) await this.#flush();
+    this.#current = stream;
+    this.#written.add(stream);
+    await ofStream(stream, () => this.streams[stream]!.write(batch));
+  }
+
+  async commit(states: readonly (StreamState | null)[], all = false): Promise<Map<number, WriteCounts>> {
+    await this.#flush();
+    const due: Due = new Map();
+    for (const at of this.streams.keys()) {
+      const state = states[at];
+      if (!this.#written.has(at) && !(all && state)) continue;
+      if (!state) throw new Error(`stream ${at} of a replication has rows and no state`);
+      due.set(at, state);
+    }
+    const counts = await this.#commit(due, false);
+    this.#written.clear();
+    return counts;
+  }
+
+  async finish(states: readonly (StreamState | null)[]): Promise<WriteCounts[]> {
+    await this.#flush();
+    for (const [at, writer] of this.streams.entries()) await ofStream(at, () => writer.ready());
+    const due: Due = new Map(this.streams.map((_, at) => [at, states[at] ?? null]));
+    const counts = await this.#commit(due, true);
+    for (const writer of this.streams) writer.warn();
+    await this.transaction.session.close();
+    return this.streams.map((_, at) => counts.get(at)!);
+  }
+
+  /** The open transaction holds everything that is not committed, and ends with the session. */
+  abort(): Promise<void> {
+    return this.transaction.session.close();
+  }
+
+  async #commit(due: Due, finished: boolean): Promise<Map<number, WriteCounts>> {
+    const isHeld = !this.transaction.isOpen && [...due.keys()].every((at) => this.streams[at]!.isHeld);
+    const counts = due.size > 0 && isHeld ? await this.#commitHeld(due, finished) : null;
+    return counts ?? this.#commitStaged(due, finished);
+  }
+
+  /** @returns null: the merge failed, and nothing of it is left */
+  async #commitHeld(due: Due, finished: boolean): Promise<Map<number, WriteCounts> | null> {
+    const merged = await this.#mergeHeld([...due.keys()]);
+    if (!merged) return null;
+    const commits = Array.from(due, ([at, state]) => ({
+      at,
+      ...this.streams[at]!.next(merged.get(at) ?? NOTHING_MERGED, { state, finished }),
+    }));
+    const stored = commits.map((one) => one.stored);
+    const { session } = this.transaction;
+    await session.script([storeStates(this.about.states, stored), 'commit'], 'update states; commit');
+    for (const { at, totals } of commits) this.streams[at]!.committedHeld(totals);
+    return new Map(commits.map(({ at, totals }) => [at, totals.counts]));
+  }
+
+  /** Opens a transaction with the rows of these streams, and their states locked. @throws StreamsFailed */
+  async #mergeHeld(streams: readonly number[]): Promise<Map<number, ReturnType<typeof mergedOf>> | null> {
+    const { transaction, about } = this;
+    const targets = streams.map((at) => ({ at, ...this.streams[at]!.claim, merge: this.streams[at]!.direct() }));
+    const beginning = [...transaction.beginning, lockStates(about.states, targets)];
+    const merges = targets.flatMap(({ at, merge }) => (merge ? [{ at, merge }] : []));
+    const defined = merges.flatMap(({ merge }) => this.#prepare(merge));
+    const checks = about.foreignKeys.flatMap((names) => immediate(names) ?? []);
+    const statements = [...beginning, ...defined, ...merges.map(({ merge }) => merge.execute), ...checks];
+    const results = await this.#tried(statements, `begin; merge ${merges.length} tables`);
+    if (!results) return null;
+    const fences = new Map(results[beginning.length - 1]!.rows.map(([id, fence]) => [id, Number(fence)]));
+    for (const { at, stream_id, fence } of targets) {
+      const stored = fences.get(stream_id) ?? null;
+      if (stored !== fence) await ofStream(at, () => Promise.reject(new FencedError(stored)));
+    }
+    const first = beginning.length + defined.length;
+    return new Map(merges.map(({ at }, place) => [at, mergedOf(results[first + place]!.rows)]));
+  }
+
+  #prepare({ prepare }: DirectMerge): string[] {
+    if (!prepare || this.#prepared.has(prepare.name)) return [];
+    this.#prepared.add(prepare.name);
+    return [prepare.text];
+  }
+
+  /** @returns null after an error of a statement, which is found again table by table */
+  async #tried(statements: readonly string[], shown: string): Promise<QueryResult[] | null> {
+    const { session } = this.transaction;
+    try {
+      return await session.script(statements, shown);
+    } catch {
+      // Fails, with the reason, if the session has ended.
+      await session.query('rollback; deallocate all');
+      this.#prepared.clear();
+      return null;
+    }
+  }
+
+  async #commitStaged(due: Due, finished: boolean): Promise<Map<number, WriteCounts>> {
+    const counts = new Map<number, WriteCounts>();
+    for (const [at, state] of due) {
+      await ofStream(at, () => this.streams[at]!.stage());
+      counts.set(at, await ofStream(at, () => this.streams[at]!.commitStaged(state, finished)));
+    }
+    if (counts.size > 0) await this.#checkKeys();
+    await this.transaction.commit();
+    return counts;
+  }
+
+  /** By table, so that the one whose rows break a key fails alone. */
+  async #checkKeys(): Promise<void> {
+    const { session } = this.transaction;
+    for (const [at, names] of this.about.foreignKeys.entries()) {
+      const check = immediate(names);
+      if (check !== null) await ofStream(at, () => session.query(check));
+    }
+  }
+
+  async #flush(): Promise<void> {
+    const at = this.#current;
+    this.#current = null;
+    if (at !== null) await ofStream(at, () => this.streams[at]!.flush());
+  }
+}
+
+const immediate = (names: readonly string[]): string | null =>
+  names.length === 0 ? null : `set constraints ${names.join(', ')} immediate`;
+
+/** In one order, so that two attempts do not wait for each other. */
+const lockStates = (
+  { schema, connection_id }: StatePlace,
+  streams: readonly { stream_id: string }[],
+): string => `select stream_id, fence from ${relation(schema, STATE_TABLE)}
+    where connection_id = ${literal(connection_id)}
+      and stream_id in (${streams.map(({ stream_id }) => literal(stream_id)).join(', ')})
+    order by stream_id for update`;
+
+function storeStates({ schema, connection_id }: StatePlace, commits: readonly StoredCommit[]): string {
+  const rows = commits.map(
+    ({ stream_id, state, state_version, stream_run_id, finished, counts }) =>
+      `(${literal(stream_id)}, ${textOrNull(postgres, state)}, ${state_version}, ${literal(stream_run_id)}, ${finished}, ${literal(counts)})`,
+  );
+  return `update ${relation(schema, STATE_TABLE)} s
+      set state = v.state::jsonb, state_version = v.state_version, stream_run_id = v.stream_run_id,
+          finished = v.finished, counts = v.counts::jsonb, updated_at = now()
+     from (values ${rows.join(', ')}) as v (stream_id, state, state_version, stream_run_id, finished, counts)
+    where s.connection_id = ${literal(connection_id)} and s.stream_id = v.stream_id`;
+}

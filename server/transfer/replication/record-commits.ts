@@ -1,0 +1,71 @@
+import type { StreamState, WriteCounts } from '../../connectors/contract/connector.ts';
+import { type Checkpoint, recordCheckpoints } from '../../runs/claim-stream.ts';
+import { lost, type Member } from './members.ts';
+
+/** The destination's commit is the truth, so several of them may be recorded as one. */
+const EVERY_MS = 200;
+
+/** Records commits of the destination, the newest of each stream, while the next rows are applied. */
+export class CommitRecords {
+  #waiting = new Map<Member, Checkpoint>();
+  #running: Promise<void> | null = null;
+  #failed: { error: unknown } | null = null;
+  #timer: Timer | null = null;
+  #recorded = Number.NEGATIVE_INFINITY;
+
+  /** @throws what an earlier record failed with */
+  add(member: Member, state: StreamState | null, counts: WriteCounts): void {
+    this.#check();
+    Object.assign(member.attempt.progress, counts);
+    member.state_version += 1;
+    this.#waiting.set(member, { state, state_version: member.state_version, counts });
+    if (this.#running || this.#timer) return;
+    const pause = this.#recorded + EVERY_MS - performance.now();
+    if (pause <= 0) this.#start();
+    else this.#timer = setTimeout(() => this.#start(), pause);
+  }
+
+  /** Resolves once everything is recorded. */
+  async end(): Promise<void> {
+    this.#stopTimer();
+    await this.#running;
+    this.#start();
+    await this.#running;
+    this.#check();
+  }
+
+  /** As `end`, after an error that matters more. */
+  async abandon(): Promise<void> {
+    await this.end().catch(() => {});
+  }
+
+  #start(): void {
+    this.#timer = null;
+    const commits = this.#waiting;
+    if (commits.size === 0 || this.#failed) return;
+    this.#waiting = new Map();
+    this.#recorded = performance.now();
+    this.#running = record(commits)
+      .catch((error: unknown) => void (this.#failed ??= { error }))
+      .finally(() => {
+        this.#running = null;
+      });
+  }
+
+  #stopTimer(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #check(): void {
+    if (this.#failed) throw this.#failed.error;
+  }
+}
+
+async function record(commits: ReadonlyMap<Member, Checkpoint>): Promise<void> {
+  const [leader] = commits.keys();
+  if (!leader) return;
+  const rows = Array.from(commits, ([{ attempt }, checkpoint]) => ({ claim: attempt.claim, ...checkpoint }));
+  if (!(await recordCheckpoints(leader.attempt.deps.db, rows))) throw lost();
+  for (const [member, { state }] of commits) member.committed = state;
+}

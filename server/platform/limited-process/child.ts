@@ -1,5 +1,7 @@
+import { writeSync } from 'node:fs';
 import { setPriority } from 'node:os';
-import { type ChildMessage, errorFrom, errorMessage, type ParentMessage } from './messages.ts';
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
+import { type ChildMessage, errorFrom, errorMessage, type ParentMessage, type ReplyMessage, type Standing } from './messages.ts';
 
 /** Work for users must not slow the service down that shares the processors with it. */
 const PRIORITY = 10;
@@ -7,6 +9,8 @@ const PRIORITY = 10;
 /** What a job may call in the parent process. */
 export interface ParentCalls {
   ask(name: string, ...args: unknown[]): Promise<unknown>;
+  /** Like `ask`, for work that cannot wait for a promise: the thread stands still until the reply is there. */
+  askNow(name: string, ...args: unknown[]): unknown;
   note(name: string, ...args: unknown[]): void;
 }
 
@@ -28,6 +32,7 @@ export function serveJobs<Job, Item>(handler: JobHandler<Job, Item>): void {
       await output.flush();
       return reply.promise;
     },
+    askNow: (name, ...args) => askStanding({ ask: -(asked += 1), name, args }),
     note: (note, ...args) => write({ note, args }),
   };
   let jobs = 0;
@@ -55,6 +60,40 @@ export function serveJobs<Job, Item>(handler: JobHandler<Job, Item>): void {
     if ('error' in data) reply?.reject(errorFrom(data.error));
     else reply?.resolve(data.value);
   });
+  const askStanding = standingAsks(watching);
   write({ ready: true });
   void output.flush();
+}
+
+/** Asks for which this thread stands still. The numbers are below 0: the guard keeps their replies. */
+function standingAsks(guard: Worker): (message: { ask: number; name: string; args: unknown[] }) => unknown {
+  const { port1, port2 } = new MessageChannel();
+  const arrived = new Int32Array(new SharedArrayBuffer(4));
+  // Loads what the function needs: later the process may be closed.
+  receiveMessageOnPort(port1);
+  guard.postMessage({ port: port2, arrived } satisfies Standing, [port2]);
+  return (message) => {
+    Atomics.store(arrived, 0, 0);
+    writeWhole(`${JSON.stringify(message)}\n`);
+    Atomics.wait(arrived, 0, 0);
+    const reply = receiveMessageOnPort(port1)?.message as ReplyMessage;
+    if ('error' in reply) throw errorFrom(reply.error);
+    return reply.value;
+  };
+}
+
+const encoder = new TextEncoder();
+const pause = new Int32Array(new SharedArrayBuffer(4));
+
+/** A pipe that is full takes a part of the text, or none. */
+function writeWhole(text: string): void {
+  let rest = encoder.encode(text);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(1, rest));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+      Atomics.wait(pause, 0, 0, 1);
+    }
+  }
 }

@@ -2,12 +2,21 @@ import { writeSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import { periodic } from '../periodic.ts';
 import { linesOf } from './lines.ts';
-import { LIMIT_WORDS, type ParentMessage } from './messages.ts';
+import { LIMIT_WORDS, type ParentMessage, type Standing } from './messages.ts';
 
 // The program of a thread in each child, which the work does not block: passes messages on and watches over the limits.
 
 const CHECK_MS = 25;
 const MB = 1024 * 1024;
+
+/** A process that may open no file sees only the most memory that it has had. */
+function residentMemory(): number {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return process.resourceUsage().maxRSS * 1024;
+  }
+}
 
 async function guard(): Promise<void> {
   let limits: { cpu_us: number; memory: number } | null = null;
@@ -22,13 +31,15 @@ async function guard(): Promise<void> {
   };
   const check = async () => {
     if (limits === null) return;
-    if (process.memoryUsage.rss() > limits.memory) end(LIMIT_WORDS.memory);
+    if (residentMemory() > limits.memory) end(LIMIT_WORDS.memory);
     else if (used() > limits.cpu_us) end(LIMIT_WORDS.cpu);
   };
   periodic(check, { every_ms: CHECK_MS, jitter: 0, onError: () => {} });
-  // The end of a job may arrive after the next one has begun.
-  parentPort?.on('message', (ended: number) => {
-    if (ended === jobs) limits = null;
+  const standing = Promise.withResolvers<Standing>();
+  parentPort?.on('message', (message: number | Standing) => {
+    if (typeof message !== 'number') standing.resolve(message);
+    // The end of a job may arrive after the next one has begun.
+    else if (message === jobs) limits = null;
   });
   for await (const line of linesOf(Bun.stdin.stream())) {
     const message = JSON.parse(line) as ParentMessage<unknown>;
@@ -37,7 +48,14 @@ async function guard(): Promise<void> {
       jobs += 1;
       limits = { cpu_us: used() + cpu_ms * 1000, memory: memory_mb * MB };
     }
-    postMessage(message);
+    if (!('reply' in message) || message.reply > 0) {
+      postMessage(message);
+      continue;
+    }
+    const { port, arrived } = await standing.promise;
+    port.postMessage(message);
+    Atomics.store(arrived, 0, 1);
+    Atomics.notify(arrived, 0);
   }
   process.kill(process.pid, 'SIGKILL');
 }

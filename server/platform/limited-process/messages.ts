@@ -1,3 +1,5 @@
+import type { MessagePort } from 'node:worker_threads';
+
 /**
  * Lines of JSON between a service process and a child that does work for users under limits. Jobs and replies come on the
  * child's standard input, everything else on its standard output. The child ends when standard input closes, however busy
@@ -12,10 +14,14 @@ export interface WorkLimits {
   memory_mb: number;
 }
 
-export type ParentMessage<Job> =
-  | { job: Job; limits: WorkLimits }
-  | { reply: number; value: unknown }
-  | { reply: number; error: ErrorMessage };
+export type ReplyMessage = { reply: number; value: unknown } | { reply: number; error: ErrorMessage };
+export type ParentMessage<Job> = { job: Job; limits: WorkLimits } | ReplyMessage;
+
+/** How the guard wakes a thread that stands still until a reply is there. */
+export interface Standing {
+  port: MessagePort;
+  arrived: Int32Array;
+}
 
 export type ChildMessage<Item> =
   /** Sent once, when all is loaded. */

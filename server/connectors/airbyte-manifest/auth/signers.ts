@@ -31,6 +31,8 @@ export interface Signing extends Interpolation {
   ctx: TokenContext & { now(): Date };
   /** Sends the login request of a session, and returns its JSON. */
   login(requester: HttpRequester): Promise<unknown>;
+  /** Signs by a custom component. */
+  custom(component: unknown): Signer;
   /** Where the requester sends its requests, as a template. */
   base: string;
 }
@@ -59,6 +61,8 @@ export function createSigner(authenticator: Authenticator | null | undefined, si
       return sessionSigner(authenticator, signing);
     case 'LegacySessionTokenAuthenticator':
       return legacySessionSigner(authenticator, signing);
+    case 'PythonAuthenticator':
+      return signing.custom(authenticator.component);
     case 'JwtAuthenticator':
       return jwtSigner(authenticator, signing);
     case 'SelectiveAuthenticator': {

@@ -2,6 +2,7 @@ import { parseYaml, pathText, rememberLast } from '../../kits/rest/document.ts';
 import { DeclarativeSource } from './source-components.ts';
 import { plainIssues } from './issues.ts';
 import { propagate, TooManyComponents } from './parameters.ts';
+import { readPython, withPython } from './python-source.ts';
 import { expandedSize, isObject, type Json, type JsonObject, ReferenceError, resolveReferences } from './references.ts';
 
 /** Number of values in the document, with shared parts counted each time. */
@@ -27,8 +28,17 @@ export type ParsedManifest = { manifest: Manifest; problem: null } | { manifest:
 /**
  * Reads a manifest in YAML or JSON. The problem says why it is not a manifest at all; unsupported features are listed in
  * the manifest.
+ * @param python the components.py
  */
-export const parseManifest = rememberLast((text: string): ParsedManifest => {
+export function parseManifest(text: string, python: string | null = null): ParsedManifest {
+  return parsed(python === null ? text : `${text}${SEPARATOR}${python}`);
+}
+
+/** No YAML contains it. */
+const SEPARATOR = '\0';
+
+const parsed = rememberLast((key: string): ParsedManifest => {
+  const [text = '', python = null] = key.split(SEPARATOR);
   const { document, problem } = parseYaml(text, { lenient: true });
   if (!document) return refuse(problem);
   const value = document.value as Json;
@@ -40,7 +50,8 @@ export const parseManifest = rememberLast((text: string): ParsedManifest => {
     const { definitions: _, schemas: __, metadata: ___, ...source } = resolved;
     if (expandedSize(source) > MAX_EXPANDED_SIZE)
       return refuse('The references of the document expand to too many values');
-    return { manifest: understand(propagate(source)), problem: null };
+    const source_code = python === null ? null : readPython(python);
+    return { manifest: understand(withPython(propagate(source), source_code)), problem: null };
   } catch (error) {
     if (error instanceof ReferenceError || error instanceof TooManyComponents) return refuse(error.message);
     if (error instanceof RangeError) return refuse('The document is nested too deeply');
@@ -102,7 +113,8 @@ function messageOf(document: Json, path: readonly PropertyKey[], message: string
   if (!isObject(value)) return value === undefined ? `${message}: it is missing` : message;
   const type = typeof value.type === 'string' ? value.type : 'a component without a type';
   const known = path.at(-1) === 'type' || message === 'Invalid input';
-  return known
-    ? `${type}${typeof value.class_name === 'string' ? ` (${value.class_name})` : ''} is not supported`
-    : message;
+  if (!known) return message;
+  const name = typeof value.class_name === 'string' ? ` (${value.class_name})` : '';
+  const why = typeof value.$problem === 'string' ? `: ${value.$problem}` : '';
+  return `${type}${name} is not supported${why}`;
 }

@@ -23,6 +23,10 @@ const entries = z.union([z.record(z.string(), entry), template]).optional();
 const numeric = z.union([z.number(), template]);
 const path = z.array(z.union([z.string(), z.number()]).pipe(z.coerce.string()));
 
+/** A custom component that the sandbox runs, with everything in it as the manifest has it. */
+export const pythonComponent = <Type extends string>(type: Type) =>
+  z.object({ type: z.literal(type), component: z.record(z.string(), z.unknown()) });
+
 export const RequestOption = z.object({
   type: z.literal('RequestOption').default('RequestOption'),
   inject_into: z.enum(['request_parameter', 'header', 'body_data', 'body_json']),
@@ -110,14 +114,14 @@ const Jwt = z.object({
   request_option: RequestOption.nullish(),
 });
 export type JwtAuthenticator = z.infer<typeof Jwt>;
-const SIMPLE = [NoAuth, Bearer, Basic, ApiKey, OAuth, Jwt] as const;
+const SIMPLE = [NoAuth, Bearer, Basic, ApiKey, OAuth, Jwt, pythonComponent('PythonAuthenticator')] as const;
 const Selected = z.discriminatedUnion('type', [...SIMPLE, SessionToken, LegacySessionToken]);
 const Selective = z.object({
   type: z.literal('SelectiveAuthenticator'),
   authenticator_selection_path: path,
   authenticators: z.record(z.string(), Selected),
 });
-const Authenticator = z.discriminatedUnion('type', [...SIMPLE, SessionToken, LegacySessionToken, Selective]);
+export const Authenticator = z.discriminatedUnion('type', [...SIMPLE, SessionToken, LegacySessionToken, Selective]);
 export type Authenticator = z.infer<typeof Authenticator>;
 export type OAuthAuthenticator = z.infer<typeof OAuth>;
 export type LegacySessionTokenAuthenticator = z.infer<typeof LegacySessionToken>;
@@ -240,6 +244,7 @@ export const HttpRequester = z.object({
 }) as unknown as z.ZodType<HttpRequester>;
 
 const Strategy = z.discriminatedUnion('type', [
+  pythonComponent('PythonPagination'),
   z.object({
     type: z.literal('PageIncrement'),
     page_size: numeric.nullish(),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { Decoder, HttpRequester, Paginator, RequestOption, template } from './request-components.ts';
+import { plainIssues } from './issues.ts';
+import { Decoder, HttpRequester, Paginator, pythonComponent, RequestOption, template } from './request-components.ts';
 
 const parameters = z.record(z.string(), z.unknown()).optional();
 /** A component that changes the result when it is ignored, and so is rejected. */
@@ -21,7 +22,7 @@ const AddFields = z.object({
   $parameters: parameters,
 });
 const KeysReplace = { old: template, new: template };
-export const Transformation = z.discriminatedUnion('type', [
+const SyncTransformation = z.discriminatedUnion('type', [
   AddFields,
   z.object({
     type: z.literal('RemoveFields'),
@@ -42,6 +43,11 @@ export const Transformation = z.discriminatedUnion('type', [
     $parameters: parameters,
   }),
 ]);
+export type SyncTransformation = z.infer<typeof SyncTransformation>;
+export const Transformation = z.discriminatedUnion('type', [
+  SyncTransformation,
+  pythonComponent('PythonTransformation'),
+]);
 export type Transformation = z.infer<typeof Transformation>;
 
 const RecordFilter = z.object({
@@ -49,7 +55,7 @@ const RecordFilter = z.object({
   condition: template.default(''),
   $parameters: parameters,
 });
-const Extractor = z.discriminatedUnion('type', [
+const DpathExtractor = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('DpathExtractor'),
     field_path: fieldPath,
@@ -58,10 +64,11 @@ const Extractor = z.discriminatedUnion('type', [
     $parameters: parameters,
   }),
 ]);
+const Extractor = z.discriminatedUnion('type', [DpathExtractor, pythonComponent('PythonExtractor')]);
 const RecordSelector = z.object({
   type: z.literal('RecordSelector'),
   extractor: Extractor,
-  record_filter: z.discriminatedUnion('type', [RecordFilter]).nullish(),
+  record_filter: z.discriminatedUnion('type', [RecordFilter, pythonComponent('PythonFilter')]).nullish(),
   transform_before_filtering: z.boolean().optional(),
   schema_normalization: z.union([z.enum(['None', 'Default']), z.null()]).optional(),
 });
@@ -134,7 +141,31 @@ const GroupingRouter = z.object({
   underlying_partition_router: z.discriminatedUnion('type', [ListRouter, SubstreamRouter]),
   deduplicate: z.boolean().default(true),
 });
-const Router = z.discriminatedUnion('type', [ListRouter, SubstreamRouter, GroupingRouter]);
+/** What parts of a custom component have that the service itself runs. */
+const PythonRouter = z.object({
+  type: z.literal('PythonRouter'),
+  component: z.record(z.string(), z.unknown()).superRefine((component, ctx) => {
+    for (const issue of streamIssues(component)) ctx.addIssue({ code: 'custom', ...issue });
+  }),
+});
+export const isStream = (node: object): boolean =>
+  'type' in node && (node.type === 'DeclarativeStream' || node.type === 'StateDelegatingStream');
+
+function streamIssues(node: unknown, path: PropertyKey[] = []): { path: PropertyKey[]; message: string }[] {
+  if (Array.isArray(node)) return node.flatMap((one, at) => streamIssues(one, [...path, at]));
+  if (typeof node !== 'object' || node === null) return [];
+  if (!isStream(node))
+    return Object.entries(node).flatMap(([name, value]) => streamIssues(value, [...path, name]));
+  const found = AnyStream.safeParse(node);
+  return (found.error?.issues ?? []).flatMap((issue) => plainIssues(issue, path));
+}
+
+const Router = z.discriminatedUnion('type', [
+  ListRouter,
+  SubstreamRouter,
+  GroupingRouter,
+  PythonRouter,
+]);
 export type Router = z.infer<typeof Router>;
 
 const Requester = z.discriminatedUnion('type', [
@@ -188,8 +219,8 @@ const Job = z.object({
   download_target_requester: Requester.nullish(),
   abort_requester: Requester.nullish(),
   delete_requester: Requester.nullish(),
-  status_extractor: Extractor,
-  download_target_extractor: Extractor.nullish(),
+  status_extractor: DpathExtractor,
+  download_target_extractor: DpathExtractor.nullish(),
   status_mapping: z.object({
     running: statuses,
     completed: statuses,
@@ -259,7 +290,7 @@ const DynamicSchema = z.object({
   type: z.literal('DynamicSchemaLoader'),
   retriever: Retriever,
   schema_filter: z.discriminatedUnion('type', [RecordFilter]).nullish(),
-  schema_transformations: z.array(Transformation).default([]),
+  schema_transformations: z.array(SyncTransformation).default([]),
   schema_type_identifier: z.object({
     schema_pointer: fieldPath.default([]),
     key_pointer: fieldPath,

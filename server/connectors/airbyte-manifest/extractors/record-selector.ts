@@ -1,14 +1,17 @@
 import { DataError } from '../../contract/errors.ts';
 import { type ApiRecord, recordsOf } from '../../kits/rest/records.ts';
-import type { RecordSelector, Transformation } from '../components/stream-components.ts';
+import type { RecordSelector, SyncTransformation, Transformation } from '../components/stream-components.ts';
 import { allAtPath, atPath } from '../interpolation/dpath.ts';
-import type { Interpolation } from '../interpolation/template.ts';
+import type { Interpolation, Scope } from '../interpolation/template.ts';
 import { isMapping } from '../interpolation/values.ts';
+import { inPython, type PythonSession } from '../python/session.ts';
 import { transform } from '../transformations/transformations.ts';
 
 export interface Selecting extends Interpolation {
   selector: RecordSelector;
   transformations: Transformation[];
+  /** What custom components run in. */
+  python: PythonSession | null;
 }
 
 export interface Extracted {
@@ -16,6 +19,23 @@ export interface Extracted {
   records: ApiRecord[];
   /** What the path leads to; undefined: nothing, in any body. */
   found: unknown;
+}
+
+/** The records of a response, by a custom component. */
+export async function extractBy(
+  { python }: Selecting,
+  component: unknown,
+  seen: Record<string, unknown>,
+): Promise<Extracted> {
+  const records = recordsOf(await inPython(python).call(component, 'extract', [seen]));
+  return { records, found: records };
+}
+
+/** The slice as custom components see it. */
+export function pythonSlice({ stream_slice }: Scope): Record<string, unknown> {
+  const slice = stream_slice as { partition?: unknown; cursor_slice?: unknown; extra_fields?: unknown };
+  const { partition = {}, cursor_slice = {}, extra_fields = {} } = slice;
+  return { partition, cursor_slice, extra_fields };
 }
 
 /** The records of a response: the list at the path, or the single value. */
@@ -29,8 +49,8 @@ export function extract(selecting: Selecting, bodies: unknown[]): Extracted {
   return { records, found: records.length > 0 ? records : all.length > 0 ? found : [] };
 }
 
-export const recordPath = ({ selector, templates, scope }: Selecting): string[] =>
-  selector.extractor.field_path.map((part) => templates.text(part, scope) ?? part);
+export const recordPath = ({ selector: { extractor }, templates, scope }: Selecting): string[] =>
+  extractor.type === 'PythonExtractor' ? [] : extractor.field_path.map((part) => templates.text(part, scope) ?? part);
 
 function recordsAt(json: unknown, path: readonly string[]): ApiRecord[] {
   const found = path.includes('*') ? allAtPath(json, path).flat() : atPath(json, path);
@@ -47,34 +67,59 @@ export interface Selected {
 }
 
 /** The records that pass the filter, after the transformations. */
-export function select(selecting: Selecting, records: ApiRecord[]): Selected {
+export async function select(selecting: Selecting, records: ApiRecord[]): Promise<Selected> {
   const { selector, transformations } = selecting;
-  const transformed = (some: ApiRecord[]) =>
-    transformations.length > 0 ? some.map((one) => transform(one, selecting)) : some;
   if (selector.transform_before_filtering) {
-    const all = transformed(records);
-    return { records: filtered(selecting, all), last: all.at(-1) ?? null };
+    const all = await transformed(selecting, records);
+    return { records: await filtered(selecting, all), last: all.at(-1) ?? null };
   }
-  const kept = filtered(selecting, records);
+  const kept = await filtered(selecting, records);
   const last = records.at(-1);
   const isKept = last !== undefined && kept.at(-1) === last;
-  const done = transformed(kept);
+  const done = await transformed(selecting, kept);
   if (last === undefined || isKept) return { records: done, last: done.at(-1) ?? null };
-  return { records: done, last: transformations.length > 0 ? dropped(last, selecting) : last };
+  return { records: done, last: transformations.length > 0 ? await dropped(last, selecting) : last };
 }
 
 /** A record that the filter drops may lack what the transformations need. */
-function dropped(record: ApiRecord, selecting: Selecting): ApiRecord {
+async function dropped(record: ApiRecord, selecting: Selecting): Promise<ApiRecord> {
   try {
-    return transform({ ...record }, selecting);
+    return (await transformed(selecting, [{ ...record }]))[0] ?? record;
   } catch (error) {
     if (error instanceof DataError) return record;
     throw error;
   }
 }
 
-function filtered({ selector, templates, scope }: Selecting, records: ApiRecord[]): ApiRecord[] {
-  const { condition, $parameters } = selector.record_filter ?? {};
+/** All transformations in order. One in Python takes all records at once. */
+async function transformed(selecting: Selecting, records: ApiRecord[]): Promise<ApiRecord[]> {
+  const { scope, python } = selecting;
+  let known = records;
+  let rest = selecting.transformations;
+  while (rest.length > 0 && known.length > 0) {
+    const at = rest.findIndex((one) => one.type === 'PythonTransformation');
+    const before = (at < 0 ? rest : rest.slice(0, at)) as SyncTransformation[];
+    const custom = rest[at];
+    if (before.length > 0) known = known.map((one) => transform(one, { ...selecting, transformations: before }));
+    if (custom?.type !== 'PythonTransformation') break;
+    const { component } = custom;
+    const args = [known, scope.stream_state, pythonSlice(scope)];
+    known = (await inPython(python).call(component, 'transform', args)) as ApiRecord[];
+    rest = rest.slice(at + 1);
+  }
+  return known;
+}
+
+async function filtered(selecting: Selecting, records: ApiRecord[]): Promise<ApiRecord[]> {
+  const { selector, templates, scope, python } = selecting;
+  const filter = selector.record_filter;
+  if (filter?.type === 'PythonFilter') {
+    if (records.length === 0) return records;
+    const { next_page_token, stream_state } = scope;
+    const args = [records, stream_state, pythonSlice(scope), next_page_token];
+    return (await inPython(python).call(filter.component, 'filter', args)) as ApiRecord[];
+  }
+  const { condition, $parameters } = filter ?? {};
   if (!condition) return records;
   const own = $parameters ? { ...scope, parameters: $parameters } : scope;
   return records.filter((record) => templates.truth(condition, { ...own, record }));

@@ -5,7 +5,8 @@ import { pyText } from '../interpolation/python-literal.ts';
 import type { Injection } from '../requests/build-request.ts';
 import type { Interpolation } from '../interpolation/template.ts';
 import { numberOf } from '../interpolation/values.ts';
-import { headersOf, type SeenResponse } from '../requests/error-handling.ts';
+import { headersOf, pythonResponse, type SeenResponse } from '../requests/error-handling.ts';
+import { inPython, type PythonSession } from '../python/session.ts';
 
 /** Which page of a request is next. */
 export interface Position {
@@ -29,25 +30,30 @@ export interface ManifestPaginator {
   /** The path or URL of the page; null: that of the requester. */
   address(position: Position): string | null;
   /** Null: that was the last page. @throws ConfigurationError when the pages would never end */
-  next(position: Position, page: PageSeen): Position | null;
+  next(position: Position, page: PageSeen): Position | null | Promise<Position | null>;
 }
 
 interface Paging extends Interpolation {
   max_pages: number;
+  python: PythonSession | null;
 }
 
-export function createPaginator(paginator: Paginator | null | undefined, paging: Paging): ManifestPaginator {
+export async function createPaginator(
+  paginator: Paginator | null | undefined,
+  paging: Paging,
+): Promise<ManifestPaginator> {
   const first: Position = { index: 0, token: null };
   if (!paginator || paginator.type === 'NoPagination') {
     return { first, injections: () => [], address: () => null, next: () => null };
   }
   const { pagination_strategy: strategy, page_size_option, page_token_option } = paginator;
-  const size = sizeOf(strategy, paging);
+  const custom = strategy.type === 'PythonPagination' ? await openStrategy(strategy.component, paging) : null;
+  const size = custom ? custom.size : sizeOf(strategy as DeclaredStrategy, paging);
   const start = strategy.type === 'PageIncrement' ? strategy.start_from_page : 0;
-  const sendsFirst = strategy.type !== 'CursorPagination' && strategy.inject_on_first_request;
+  const sendsFirst = 'inject_on_first_request' in strategy && strategy.inject_on_first_request;
   const guard = new PageGuard(paging.max_pages);
   return {
-    first: { index: 0, token: sendsFirst ? start : null },
+    first: { index: 0, token: custom ? custom.initial : sendsFirst ? start : null },
     injections({ token }) {
       const sized = page_size_option && size !== null ? [{ option: page_size_option, value: size }] : [];
       const tokened =
@@ -57,17 +63,39 @@ export function createPaginator(paginator: Paginator | null | undefined, paging:
       return [...tokened, ...sized];
     },
     address: ({ token }) => (page_token_option?.type === 'RequestPath' && token !== null ? pyText(token) : null),
-    next(position, page) {
-      const token = nextToken(strategy, { position, page, size, start, paging });
+    async next(position, page) {
+      const token = custom
+        ? await custom.next(position, page)
+        : nextToken(strategy as DeclaredStrategy, { position, page, size, start, paging });
       if (token === null || token === undefined) return null;
       const { text } = page.seen.response;
       // Scroll APIs use one token for all pages: only token and page together reveal a loop.
-      const name = strategy.type === 'CursorPagination' ? `${pyText(token)} ${Bun.hash(text)}` : null;
+      const name = custom || strategy.type === 'CursorPagination' ? `${pyText(token)} ${Bun.hash(text)}` : null;
       guard.check({ index: position.index, name, text, records: page.count });
       return { index: position.index + 1, token };
     },
   };
 }
+
+interface CustomStrategy {
+  initial: unknown;
+  size: number | null;
+  next(position: Position, page: PageSeen): Promise<unknown>;
+}
+
+/** A strategy in Python. */
+async function openStrategy(component: unknown, { python }: Paging): Promise<CustomStrategy> {
+  const session = inPython(python);
+  const { initial, size } = (await session.call(component, 'paging')) as { initial: unknown; size: number | null };
+  return {
+    initial,
+    size,
+    next: ({ token }, { seen, count, last }) =>
+      session.call(component, 'next_page', [pythonResponse(seen.response), count, last, token]),
+  };
+}
+
+type DeclaredStrategy = Exclude<PaginationStrategy, { type: 'PythonPagination' }>;
 
 interface Stepping {
   position: Position;
@@ -77,7 +105,7 @@ interface Stepping {
   paging: Paging;
 }
 
-function nextToken(strategy: PaginationStrategy, { position, page, size, start, paging }: Stepping): unknown {
+function nextToken(strategy: DeclaredStrategy, { position, page, size, start, paging }: Stepping): unknown {
   if (strategy.type === 'CursorPagination') return nextCursor(strategy, { position, page, paging });
   if (page.count === 0 || (size !== null && page.count < size)) return null;
   const at = numberOf(position.token) ?? start;
@@ -103,7 +131,7 @@ function nextCursor(
   return isEmpty ? null : token;
 }
 
-function sizeOf(strategy: PaginationStrategy, { templates, scope }: Paging): number | null {
+function sizeOf(strategy: DeclaredStrategy, { templates, scope }: Paging): number | null {
   const { page_size: size } = strategy;
   if (size === null || size === undefined) return null;
   const value = typeof size === 'number' ? size : numberOf(templates.value(size, scope));

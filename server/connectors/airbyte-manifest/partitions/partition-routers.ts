@@ -1,4 +1,11 @@
-import type { DeclarativeStream, ParentStreamConfig, Router } from '../components/stream-components.ts';
+import {
+  AnyStream,
+  type DeclarativeStream,
+  isStream,
+  type ParentStreamConfig,
+  type Router,
+} from '../components/stream-components.ts';
+import { inPython } from '../python/session.ts';
 import type { Injection } from '../requests/build-request.ts';
 import { atPath } from '../interpolation/dpath.ts';
 import type { ApiRecord } from '../../kits/rest/records.ts';
@@ -18,8 +25,20 @@ export interface Partition {
 
 export const WHOLE: Partition = { values: {}, extra: {}, injections: [] };
 
-/** Reads the records of a parent stream, each with its own partition. */
-export type ParentReader = (config: ParentStreamConfig) => AsyncGenerator<{ record: ApiRecord; partition: Partition }>;
+/** Reads the records of parent streams. */
+export interface ParentReader {
+  /** Each with its own partition. */
+  records(config: ParentStreamConfig): AsyncGenerator<{ record: ApiRecord; partition: Partition }>;
+  /** The slices of a stream that a router in Python has, and the records of one; null: of all. */
+  slices(stream: AnyStream): Promise<CustomSlice[]>;
+  inSlice(stream: AnyStream, key: string | null): Promise<ApiRecord[]>;
+}
+
+export interface CustomSlice {
+  key: string;
+  partition: Record<string, unknown>;
+  cursor_slice: Record<string, unknown>;
+}
 
 /** The partitions of a stream. Several routers are combined, each partition with each. */
 export async function* partitionsOf(
@@ -54,6 +73,7 @@ const joined = (a: Partition, b: Partition): Partition => ({
 async function* routed(runtime: Runtime, router: Router, parents: ParentReader): AsyncGenerator<Partition> {
   if (router.type === 'ListPartitionRouter') yield* listed(runtime, router);
   else if (router.type === 'GroupingPartitionRouter') yield* grouped(runtime, router, parents);
+  else if (router.type === 'PythonRouter') yield* custom(runtime, router.component, parents);
   else for (const config of router.parent_stream_configs) yield* ofParent(runtime, config, parents);
 }
 
@@ -90,6 +110,57 @@ function together(group: readonly Partition[]): Partition {
   };
 }
 
+/** The partitions that a router in Python returns, all at once. */
+async function* custom(
+  runtime: Runtime,
+  component: Record<string, unknown>,
+  parents: ParentReader,
+): AsyncGenerator<Partition> {
+  const streams: AnyStream[] = [];
+  const named = namedStreams(component, streams);
+  const streamAt = (path: number) => {
+    const stream = streams[path];
+    if (!stream) throw new Error('a component asks for a stream that it does not have');
+    return stream;
+  };
+  const found = await inPython(runtime.python).call(named, 'slices', [], {
+    slices: async (path: number) => await parents.slices(streamAt(path)),
+    read: async (path: number, key: string | null) => await parents.inSlice(streamAt(path), key),
+  });
+  const options = optionsOf(runtime, component);
+  for (const { partition, cursor_slice, extra_fields } of found as CustomPartition[]) {
+    const values = { ...partition, ...cursor_slice };
+    const injections = options.flatMap(({ field, option }) =>
+      truthy(values[field]) ? [{ option, value: values[field] }] : [],
+    );
+    yield { values, extra: extra_fields, injections };
+  }
+}
+
+interface CustomPartition {
+  partition: Record<string, unknown>;
+  cursor_slice: Record<string, unknown>;
+  extra_fields: Record<string, unknown>;
+}
+
+/** The component with a number in the place of each stream. */
+function namedStreams(node: unknown, streams: AnyStream[]): unknown {
+  if (Array.isArray(node)) return node.map((one) => namedStreams(one, streams));
+  if (typeof node !== 'object' || node === null) return node;
+  const parsed = isStream(node) ? AnyStream.parse(node) : null;
+  if (parsed) return { type: 'DeclarativeStream', name: parsed.name, $path: streams.push(parsed) - 1 };
+  return Object.fromEntries(Object.entries(node).map(([name, value]) => [name, namedStreams(value, streams)]));
+}
+
+/** What the base class of substream routers injects into requests. */
+function optionsOf({ templates, scope }: Runtime, component: Record<string, unknown>) {
+  const configs = Array.isArray(component.parent_stream_configs) ? component.parent_stream_configs : [];
+  return (configs as ParentStreamConfig[]).flatMap(({ request_option: option, partition_field, $parameters }) => {
+    const own = { ...scope, parameters: $parameters ?? {} };
+    return option ? [{ option, field: templates.text(partition_field, own) ?? partition_field }] : [];
+  });
+}
+
 function* listed(
   { templates, scope }: Runtime,
   router: Extract<Router, { type: 'ListPartitionRouter' }>,
@@ -117,7 +188,7 @@ async function* ofParent(
   const text = (template: string) => templates.text(template, own) ?? template;
   const key = text(config.parent_key).split('/');
   const field = text(config.partition_field);
-  for await (const { record, partition } of parents(config)) {
+  for await (const { record, partition } of parents.records(config)) {
     const value = atPath(record, key);
     // A parent record without the key has no children.
     if (value === undefined || value === null) continue;

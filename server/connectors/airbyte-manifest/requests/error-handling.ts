@@ -30,6 +30,14 @@ export interface SeenResponse {
   isIgnored: boolean;
 }
 
+/** A response as custom components get it. */
+export const pythonResponse = ({ status, headers, text, url }: HttpResponse): Record<string, unknown> => ({
+  status,
+  headers: Object.fromEntries(headers),
+  text,
+  url: url.href,
+});
+
 /** The headers as templates see them, with `link` parsed. */
 export function headersOf({ headers }: HttpResponse): Record<string, unknown> {
   const plain: Record<string, unknown> = Object.fromEntries(headers);

@@ -4,10 +4,10 @@ import type { DeclarativeStream, Job, QueryProperties, Retriever } from '../comp
 import { decode } from '../decoders/decoders.ts';
 import { createPaginator, type ManifestPaginator, type Position } from '../pagination/paginator.ts';
 import { type Partition, WHOLE } from '../partitions/partition-routers.ts';
-import { extract, recordPath, select, type Selected } from '../extractors/record-selector.ts';
+import { extract, extractBy, type Extracted, recordPath, select, type Selected, type Selecting } from '../extractors/record-selector.ts';
 import { buildRequest, type Injection } from '../requests/build-request.ts';
 import type { ManifestClient } from '../requests/client.ts';
-import type { SeenResponse } from '../requests/error-handling.ts';
+import { pythonResponse, type SeenResponse } from '../requests/error-handling.ts';
 import { downloadsOf } from './jobs.ts';
 import { chunksOf, mergedByKey, namesIn } from './properties.ts';
 import { clientOf, type Runtime } from '../runtime/runtime.ts';
@@ -65,17 +65,18 @@ async function* pagesOfJob(reading: PageReading, job: Job): AsyncGenerator<Page>
     yield* pagesIn({ ...reading, scope: { ...scope, ...more } }, origins);
 }
 
-function pagesIn(reading: PageReading, origins: Set<string>): AsyncGenerator<Page> {
+async function* pagesIn(reading: PageReading, origins: Set<string>): AsyncGenerator<Page> {
   const { runtime, stream, slice, cursor } = reading;
   const { templates, ctx } = runtime;
   const { retriever } = stream;
   const { requester } = retriever;
   const requestScope = { ...reading.scope, parameters: requester.$parameters ?? {} };
   const { max_pages } = ctx.config;
-  const paginator = createPaginator(retriever.paginator, { templates, scope: requestScope, max_pages });
   const injected = retriever.job ? [] : injectionsOf(stream, slice, cursor);
   const client = clientOf(runtime, requester);
   const read = pageReader(reading, client);
+  const paging = { templates, scope: requestScope, max_pages, python: runtime.python };
+  const paginator = await createPaginator(retriever.paginator, paging);
   const fetch = async (position: Position): Promise<ReadResponse<Page, Position>> => {
     const isFirst = position.token === null || position.index === 0;
     if (position.index === 0 && 'child' in slice.partition)
@@ -98,7 +99,7 @@ function pagesIn(reading: PageReading, origins: Set<string>): AsyncGenerator<Pag
     }
     return read(answers, position, paginator);
   };
-  return prefetched({ first: paginator.first, fetch, signal: ctx.signal });
+  yield* prefetched({ first: paginator.first, fetch, signal: ctx.signal });
 }
 
 /** What the requests for one page add: the properties that they ask for. */
@@ -172,7 +173,8 @@ function pageReader({ runtime, stream, slice, cursor, scope }: PageReading, clie
     selector,
     transformations: stream.transformations,
     templates,
-    scope: { ...scope, parameters: selector.extractor.$parameters ?? {} },
+    scope: { ...scope, parameters: ('$parameters' in selector.extractor && selector.extractor.$parameters) || {} },
+    python: runtime.python,
   };
   const path = recordPath(selecting);
   const guard = runtime.guards.of({
@@ -182,19 +184,22 @@ function pageReader({ runtime, stream, slice, cursor, scope }: PageReading, clie
     remedy: 'Update the manifest, or set missing_records to empty where the service omits an empty list.',
     redact: (text) => client.redact(text),
   });
-  const partOf = (seen: SeenResponse, isOfParent: boolean): Part | null => {
+  const partOf = async (seen: SeenResponse, isOfParent: boolean): Promise<Part | null> => {
     const { status, url } = seen.response;
     if (seen.isIgnored || status >= 400) noteIgnored(runtime, stream.name, status);
     if (status >= 400) return null;
-    const { bodies, response } = decode(decoder ?? selector.extractor.decoder, stream.name, seen.response);
-    const extracted = extract(selecting, bodies);
-    if (!seen.isIgnored && !isOfParent)
-      guard.check({ json: bodies[0], found: extracted.found, isWhole: path.length === 0, url });
-    return { ...select(selecting, extracted.records), count: extracted.records.length, response };
+    const { records, found, json, response } = await recordsIn(selecting, decoder, stream.name, seen);
+    if (!seen.isIgnored && !isOfParent) guard.check({ json, found, isWhole: path.length === 0, url });
+    return { ...(await select(selecting, records)), count: records.length, response };
   };
-  return (answers: SeenResponse[], position: Position, paginator: ManifestPaginator): ReadResponse<Page, Position> => {
+  return async (
+    answers: SeenResponse[],
+    position: Position,
+    paginator: ManifestPaginator,
+  ): Promise<ReadResponse<Page, Position>> => {
     const isOfParent = position.index === 0 && 'child' in slice.partition;
-    const parts = answers.map((seen) => partOf(seen, isOfParent));
+    const parts: (Part | null)[] = [];
+    for (const seen of answers) parts.push(await partOf(seen, isOfParent));
     const page: Page = { records: [], bytes: 0, index: position.index, slice };
     for (const { response } of answers) page.bytes += response.bytes;
     const whole = together(stream.retriever, parts);
@@ -202,9 +207,25 @@ function pageReader({ runtime, stream, slice, cursor, scope }: PageReading, clie
     const [seen, part] = [answers.at(-1), parts.at(-1)];
     if (!seen || !part) return () => ({ page, next: null });
     const decoded = { seen: { ...seen, json: () => part.response }, count: whole.count, last: whole.last };
-    const next = isKnown(whole.last, slice, cursor) ? null : paginator.next(position, decoded);
+    const next = isKnown(whole.last, slice, cursor) ? null : await paginator.next(position, decoded);
     return () => ({ page, next });
   };
+}
+
+/** What the extractor finds in a response. One in Python gets it as it is. */
+async function recordsIn(
+  selecting: Selecting,
+  decoder: Retriever['decoder'],
+  name: string,
+  seen: SeenResponse,
+): Promise<Extracted & { json: unknown; response: unknown }> {
+  const { extractor } = selecting.selector;
+  if (extractor.type === 'PythonExtractor') {
+    const json = seen.json();
+    return { ...(await extractBy(selecting, extractor.component, pythonResponse(seen.response))), json, response: json };
+  }
+  const { bodies, response } = decode(decoder ?? extractor.decoder, name, seen.response);
+  return { ...extract(selecting, bodies), json: bodies[0], response };
 }
 
 interface Part extends Selected {

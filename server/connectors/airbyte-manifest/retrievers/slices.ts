@@ -1,4 +1,5 @@
 import type { ReadRequest, StreamState } from '../../contract/connector.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
 import { type OpenSlice, slicesAhead } from '../../kits/rest/prefetch-pages.ts';
 import { NO_PROGRESS, type ReadProgress } from '../../kits/rest/progress.ts';
 import type { ApiRecord } from '../../kits/rest/records.ts';
@@ -6,7 +7,13 @@ import type { AnyStream, DeclarativeStream, ParentStreamConfig, Retriever } from
 import { DatetimeCursor, usesInterval } from '../incremental/datetime-cursor.ts';
 import { delegatedStream, isIncremental } from '../incremental/state-delegation.ts';
 import { ReadingState } from '../incremental/state.ts';
-import { type Partition, partitionKey, partitionsOf } from '../partitions/partition-routers.ts';
+import {
+  type CustomSlice,
+  type ParentReader,
+  type Partition,
+  partitionKey,
+  partitionsOf,
+} from '../partitions/partition-routers.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { type Page, pagesOf, type StreamSlice } from './pages.ts';
 
@@ -58,7 +65,7 @@ export async function* allPages(reading: Reading): AsyncGenerator<Page> {
 async function* plannedSlices(reading: Reading): AsyncGenerator<StreamSlice> {
   const { runtime, stream, cursor, state, window } = reading;
   const sliced = usesInterval(stream);
-  for await (const partition of partitionsOf(runtime, stream, (config) => readParents(reading, config))) {
+  for await (const partition of partitionsOf(runtime, stream, parentsOf(reading))) {
     const key = partitionKey(partition);
     if (!cursor) {
       yield { key, partition, interval: null, floor: null, reached: null };
@@ -69,6 +76,47 @@ async function* plannedSlices(reading: Reading): AsyncGenerator<StreamSlice> {
     for (const interval of intervals) yield { key, partition, interval, floor, reached: progress.cursor };
   }
 }
+
+const MAX_PARENT_RECORDS = 200_000;
+
+function parentsOf(child: Reading): ParentReader {
+  const { runtime } = child;
+  const known = new Map<string, () => AsyncGenerator<Page>>();
+  const recordsOf = async (name: string, pages: AsyncGenerator<Page>) => {
+    const records: ApiRecord[] = [];
+    for await (const page of pages) {
+      records.push(...page.records);
+      if (records.length > MAX_PARENT_RECORDS) throw tooManyRecords(name);
+    }
+    return records;
+  };
+  return {
+    records: (config) => readParents(child, config),
+    async slices(stream) {
+      const reading = readingOf(runtime, stream, null);
+      const found: CustomSlice[] = [];
+      for await (const slice of plannedSlices(reading)) {
+        const cursor_slice = slice.interval && reading.cursor ? reading.cursor.interval(slice.interval) : {};
+        const key = `${stream.name} ${slice.key} ${slice.interval?.start ?? ''}`;
+        known.set(key, () => pagesOf(runtime, reading.stream, slice, reading.cursor));
+        found.push({ key, partition: slice.partition.values, cursor_slice });
+      }
+      return found;
+    },
+    async inSlice(stream, key) {
+      const { name } = stream;
+      if (key === null) return await recordsOf(name, allPages(readingOf(runtime, stream, null)));
+      const pages = known.get(key);
+      return pages ? await recordsOf(name, pages()) : [];
+    },
+  };
+}
+
+const tooManyRecords = (name: string) =>
+  new ConfigurationError(
+    'too_many_parents',
+    `components.py reads more than ${MAX_PARENT_RECORDS.toLocaleString('en')} records of the parent stream "${name}" at once`,
+  );
 
 /** All records of a parent. With an incremental dependency, those that have changed since this stream was read. */
 async function* readParents(

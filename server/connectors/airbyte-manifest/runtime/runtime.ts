@@ -13,7 +13,10 @@ import type { AnyStream } from '../components/stream-components.ts';
 import { parseDuration } from '../interpolation/python-time.ts';
 import { buildRequest } from '../requests/build-request.ts';
 import { type AirbyteManifestConfig, configOf } from './settings.ts';
-import { createSigner } from '../auth/signers.ts';
+import { createSigner, type Signing } from '../auth/signers.ts';
+import { pythonSigner } from '../python/signer.ts';
+import { inPython, type PythonSession } from '../python/session.ts';
+import { openPython } from './open-python.ts';
 import { checkConfig } from '../spec/specification.ts';
 import { type Scope, Templates } from '../interpolation/template.ts';
 import { numberOf } from '../interpolation/values.ts';
@@ -39,6 +42,8 @@ export interface Runtime {
   notices: Notices;
   /** Properties that endpoints list, by the component that names the endpoint. */
   properties: Map<unknown, Promise<string[]>>;
+  /** Null: the manifest has no components.py. */
+  python: PythonSession | null;
 }
 
 export interface FoundStream {
@@ -52,7 +57,7 @@ const DEFAULT_CONCURRENCY = 2;
 
 /** @throws ConfigurationError when the manifest uses unsupported features, naming every place */
 export function openManifest(ctx: Context, { interactive }: { interactive: boolean }): Runtime {
-  const { manifest, problem } = parseManifest(ctx.config.manifest);
+  const { manifest, problem } = parseManifest(ctx.config.manifest, ctx.config.components);
   if (!manifest) throw new ConfigurationError('invalid_manifest', problem);
   const { source, unsupported, specification, left_out } = manifest;
   if (!source || (unsupported.length > 0 && !ctx.config.skip_unsupported_streams)) throw unsupportedError(unsupported);
@@ -73,7 +78,7 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
   };
   const origins = new Set<string>();
   const concurrency = concurrencyOf(source, templates, scope);
-  return {
+  const runtime: Runtime = {
     ctx,
     source,
     templates,
@@ -86,7 +91,19 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
     guards: new CompletenessGuards(),
     notices: new Notices(),
     properties: new Map(),
+    python: null,
   };
+  if (ctx.config.components) {
+    runtime.python = openPython({
+      ctx,
+      templates,
+      scope,
+      source: ctx.config.components,
+      timeout_seconds: patienceOf(runtime).timeout_seconds,
+      signerOf: (authenticator) => createSigner(authenticator, signingOf(runtime, scope, '')),
+    });
+  }
+  return runtime;
 }
 
 export function unsupportedError(unsupported: Unsupported[]): ConfigurationError {
@@ -130,23 +147,28 @@ export function clientOf(runtime: Runtime, requester: HttpRequester): ManifestCl
   const limits = { requests_per_second: requestsPerSecond(source, templates, scope), concurrency };
   const account = [requester.url_base ?? requester.url, ctx.config.config, ctx.config.secrets];
   const client = new ManifestClient(ctx, {
-    signer: createSigner(requester.authenticator, {
-      ctx,
-      templates,
-      scope: own,
-      login: (one) => logIn(runtime, one),
-      base: requester.url_base ?? requester.url ?? '',
-    }),
+    signer: createSigner(requester.authenticator, signingOf(runtime, own, requester.url_base ?? requester.url ?? '')),
     limiter: sharedLimiter(limits, ...account),
     secrets: ctx.config.secrets,
     origins: runtime.origins,
-    timeout_seconds: (runtime.interactive ? INTERACTIVE : BACKGROUND).timeout_seconds,
+    timeout_seconds: patienceOf(runtime).timeout_seconds,
     max_bytes: ctx.config.max_page_bytes,
     interactive: runtime.interactive,
   });
   runtime.clients.set(requester.authenticator, client);
   return client;
 }
+
+const patienceOf = ({ interactive }: Runtime) => (interactive ? INTERACTIVE : BACKGROUND);
+
+const signingOf = (runtime: Runtime, scope: Scope, base: string): Signing => ({
+  ctx: runtime.ctx,
+  templates: runtime.templates,
+  scope,
+  login: (one) => logIn(runtime, one),
+  custom: (component) => pythonSigner(inPython(runtime.python), component),
+  base,
+});
 
 async function logIn(runtime: Runtime, requester: HttpRequester): Promise<unknown> {
   const { templates } = runtime;

@@ -5,6 +5,7 @@ import { checkConfig, type Config, merged, misplacedSecrets } from '../spec/spec
 
 const values = z.record(z.string(), z.json());
 const MAX_CHARACTERS = 4_000_000;
+const MAX_PYTHON_CHARACTERS = 1_000_000;
 
 export const AirbyteManifestConfig = z
   .object({
@@ -21,6 +22,18 @@ export const AirbyteManifestConfig = z
         document: true,
         directs_secrets: true,
         description: 'The manifest.yaml of a low-code connector, unchanged',
+        validates_remotely: true,
+      }),
+    components: z
+      .string()
+      .max(MAX_PYTHON_CHARACTERS)
+      .refine((text) => !text.includes('\0'), { error: 'The file contains a zero character' })
+      .optional()
+      .meta({
+        label: 'Components',
+        document: true,
+        directs_secrets: true,
+        description: 'The components.py of the connector, which the manifest names as custom components',
         validates_remotely: true,
       }),
     config: values.default({}).meta({

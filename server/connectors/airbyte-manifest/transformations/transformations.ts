@@ -1,23 +1,23 @@
 import type { ApiRecord } from '../../kits/rest/records.ts';
-import type { Transformation } from '../components/stream-components.ts';
+import type { SyncTransformation } from '../components/stream-components.ts';
 import { atPath, setAtPath } from '../interpolation/dpath.ts';
 import type { Interpolation, Scope } from '../interpolation/template.ts';
 import { typedValue } from '../interpolation/typed-value.ts';
 import { isMapping } from '../interpolation/values.ts';
 
-type Of<Type> = Extract<Transformation, { type: Type }>;
+type Of<Type> = Extract<SyncTransformation, { type: Type }>;
 /** Deeper values keep their names. */
 const MAX_DEPTH = 100;
 
 /** Applies all transformations in order. May change the given record. */
 export function transform(
   record: ApiRecord,
-  transforming: Interpolation & { transformations: Transformation[] },
+  transforming: Interpolation & { transformations: SyncTransformation[] },
 ): ApiRecord {
   return transforming.transformations.reduce((known, one) => apply(one, known, transforming), record);
 }
 
-function apply(one: Transformation, record: ApiRecord, interpolation: Interpolation): ApiRecord {
+function apply(one: SyncTransformation, record: ApiRecord, interpolation: Interpolation): ApiRecord {
   switch (one.type) {
     case 'AddFields':
       return addFields(one, record, interpolation);

@@ -1,0 +1,121 @@
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { json, startHttpServer } from '../support/http-server.ts';
+import { check, manifestOf, read, streamOf } from './manifest-support.ts';
+
+const server = startHttpServer();
+afterAll(() => server.close());
+beforeEach(() => {
+  server.seen.length = 0;
+});
+const { url } = server;
+const components = readFileSync(join(import.meta.dir, 'components.py'), 'utf8');
+const custom = (kind: string, name: string, more: object = {}) => ({
+  type: `Custom${kind}`,
+  class_name: `source_declarative_manifest.components.${name}`,
+  ...more,
+});
+
+describe('components in Python', () => {
+  test('extract, filter, transform, page, route and authenticate together', async () => {
+    server.on('/login', json({ token: 'abc' }));
+    server.on('/parents', json([{ id: 1 }, { id: 2 }]));
+    server.on('/items', (request) => {
+      const { parent, after } = request.query;
+      const first = Number(parent) * 100 + (after ? 2 : 0);
+      const records = { a: { id: first + 1, n: [1, 2] }, b: { id: first + 2, n: [3] } };
+      return Response.json({ data: records, left: after ? 0 : 1 });
+    });
+    const authenticator = custom('Authenticator', 'Login', { login_url: `${url}/login` });
+    const stream = streamOf('items', {
+      url,
+      requester: { authenticator, request_parameters: { extra: '{{ stream_slice.extra_fields.n }}' } },
+      selector: {
+        extractor: custom('RecordExtractor', 'KeyedExtractor', { field_path: ['data'], key_field: "{{ 'na' ~ 'me' }}" }),
+        record_filter: custom('RecordFilter', 'OddOnly'),
+      },
+      retriever: {
+        paginator: {
+          type: 'DefaultPaginator',
+          page_token_option: { type: 'RequestOption', inject_into: 'request_parameter', field_name: 'after' },
+          page_size_option: { type: 'RequestOption', inject_into: 'request_parameter', field_name: 'size' },
+          pagination_strategy: custom('PaginationStrategy', 'Countdown'),
+        },
+        partition_router: custom('PartitionRouter', 'ParentIds', {
+          parent_stream_configs: [
+            {
+              stream: streamOf('parents', { url, requester: { authenticator } }),
+              parent_key: 'id',
+              partition_field: 'parent',
+              request_option: { type: 'RequestOption', inject_into: 'request_parameter', field_name: 'parent' },
+            },
+          ],
+        }),
+      },
+      transformations: [
+        custom('Transformation', 'Sum', { fields: [{ path: ['total'], value: '{{ record.n }}' }] }),
+        { type: 'AddFields', fields: [{ path: ['twice'], value: '{{ record.total * 2 }}' }] },
+        custom('Transformation', 'Tag', { prefix: 'p', $parameters: { name: 'x' } }),
+      ],
+      properties: { id: { type: 'integer' }, name: { type: 'string' }, twice: { type: 'integer' }, tag: { type: 'string' } },
+    });
+    const settings = { manifest: manifestOf([stream]), components, config: { who: 'me', key: 'k' } };
+    const { rows } = await read(settings);
+    expect(rows).toEqual(
+      [101, 103, 201, 203].map((id) => [
+        String(id),
+        'a',
+        '6',
+        `p-x-me-{'parent': ${String(id)[0]}}`,
+      ]),
+    );
+    const items = server.seen.filter(({ path }) => path === '/items').map(({ query }) => query);
+    expect(items.toSorted((a, b) => Number(a.parent) - Number(b.parent))).toEqual([
+      { extra: '10', parent: '1', size: '2' },
+      { extra: '10', after: '102.2.None', parent: '1', size: '2' },
+      { extra: '20', parent: '2', size: '2' },
+      { extra: '20', after: '202.2.None', parent: '2', size: '2' },
+    ]);
+    expect(new Set(server.seen.slice(1).map(({ path, headers }) => path === '/login' || headers.authorization === 'Token abc'))).toEqual(new Set([true]));
+    const [login] = server.seen.filter(({ path }) => path === '/login');
+    expect([login?.body, login?.headers['x-key'], login?.headers['content-type']]).toEqual(['{"user": "me"}', 'k', 'application/json']);
+  });
+
+  test('choose between authenticators of the manifest', async () => {
+    server.on('/items', json([{ id: 1 }]));
+    const authenticator = custom('Authenticator', 'Choice', {
+      basic: { type: 'BasicHttpAuthenticator', username: "{{ config['who'] }}", password: 'pass' },
+      bearer: { type: 'BearerAuthenticator', api_token: "{{ config['key'] }}" },
+    });
+    const manifest = manifestOf([streamOf('items', { url, requester: { authenticator } })]);
+    for (const who of ['basic', 'bearer']) await check({ manifest, components, config: { who, key: 'k' } });
+    expect(server.seen.map(({ headers }) => headers.authorization)).toEqual([`Basic ${btoa('basic:pass')}`, 'Bearer k']);
+  });
+
+  test('keep the digits of numbers, and name class and line of an error', async () => {
+    server.on('/items', () => new Response('{"id": 1, "n": 12345678901234567890.123456789, "k": 0.10}'));
+    const stream = (name: string) =>
+      streamOf('items', {
+        url,
+        transformations: [custom('Transformation', name)],
+        properties: { id: { type: 'integer' }, n: { type: 'number' }, k: { type: 'number' } },
+      });
+    const settings = (name: string) => ({ manifest: manifestOf([stream(name)]), components, config: { who: 'x' } });
+    const { rows } = await read(settings('Tag'));
+    expect(rows).toEqual([['1', '12345678901234567890.123456789', '0.1']]);
+    const line = components.split('\n').findIndex((text) => text.includes('record["missing"]')) + 1;
+    expect(read(settings('Broken'))).rejects.toThrow(`components.py line ${line}, Broken._lookup: KeyError: 'missing'`);
+  });
+
+  test.each([
+    ['Login', null, "Login) is not supported: components.py is missing"],
+    ['Absent', components, 'Absent) is not supported: components.py has no class Absent'],
+    ['Cloud', components, 'Cloud) is not supported: the sandbox has no boto3'],
+    ['Other', components, 'Other) is not supported: it extends none of NoAuth, DeclarativeAuthenticator, BasicHttpAuthenticator'],
+  ])('that cannot run are refused by name: %s', async (name, file, message) => {
+    const authenticator = custom('Authenticator', name);
+    const manifest = manifestOf([streamOf('items', { url, requester: { authenticator } })]);
+    expect(check({ manifest, ...(file !== null && { components: file }) })).rejects.toThrow(message);
+  });
+});

@@ -1,7 +1,14 @@
 import { writeSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
-import { type ChildMessage, errorFrom, errorMessage, type ParentMessage, type ReplyMessage, type Standing } from './messages.ts';
+import {
+  type ChildMessage,
+  errorFrom,
+  errorMessage,
+  type ParentMessage,
+  type ReplyMessage,
+  type Standing,
+} from './messages.ts';
 
 /** Work for users must not slow the service down that shares the processors with it. */
 const PRIORITY = 10;

@@ -9,7 +9,10 @@ const KINDS = {
     fields: ['authenticator', 'authenticators'],
     bases: ['NoAuth', 'DeclarativeAuthenticator', 'BasicHttpAuthenticator'],
   },
-  PythonRouter: { fields: ['partition_router'], bases: ['SubstreamPartitionRouter', 'StreamSlicer', 'PartitionRouter'] },
+  PythonRouter: {
+    fields: ['partition_router'],
+    bases: ['SubstreamPartitionRouter', 'StreamSlicer', 'PartitionRouter'],
+  },
   PythonPagination: { fields: ['pagination_strategy'], bases: ['PaginationStrategy'] },
 } as const;
 export type PythonKind = keyof typeof KINDS;
@@ -110,7 +113,10 @@ function topLevel(text: string): string[] {
 
 /** The names of an import that the sandbox does not have. */
 function missingIn(statement: string): [local: string, what: string][] {
-  const flat = statement.replaceAll(/#[^\n]*/g, '').replaceAll(/[\s()\\]+/g, ' ').trim();
+  const flat = statement
+    .replaceAll(/#[^\n]*/g, '')
+    .replaceAll(/[\s()\\]+/g, ' ')
+    .trim();
   const [, module = '', list = ''] = /^from (\S+) import (.*)$/.exec(flat) ?? [];
   const items = (module === '' ? flat.replace(/^import /, '') : list).split(',').map((item) => item.trim());
   return items.flatMap((item): [string, string][] => {

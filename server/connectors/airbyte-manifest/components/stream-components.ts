@@ -154,18 +154,12 @@ export const isStream = (node: object): boolean =>
 function streamIssues(node: unknown, path: PropertyKey[] = []): { path: PropertyKey[]; message: string }[] {
   if (Array.isArray(node)) return node.flatMap((one, at) => streamIssues(one, [...path, at]));
   if (typeof node !== 'object' || node === null) return [];
-  if (!isStream(node))
-    return Object.entries(node).flatMap(([name, value]) => streamIssues(value, [...path, name]));
+  if (!isStream(node)) return Object.entries(node).flatMap(([name, value]) => streamIssues(value, [...path, name]));
   const found = AnyStream.safeParse(node);
   return (found.error?.issues ?? []).flatMap((issue) => plainIssues(issue, path));
 }
 
-const Router = z.discriminatedUnion('type', [
-  ListRouter,
-  SubstreamRouter,
-  GroupingRouter,
-  PythonRouter,
-]);
+const Router = z.discriminatedUnion('type', [ListRouter, SubstreamRouter, GroupingRouter, PythonRouter]);
 export type Router = z.infer<typeof Router>;
 
 const Requester = z.discriminatedUnion('type', [

@@ -41,7 +41,6 @@ export function seal(): void {
   for (const limit of LIMITS) {
     if (symbols.setrlimit(limit, ptr(none)) !== 0) throw new Error('The limits of the process cannot be set');
   }
-  for (const name of Object.keys(process.env)) delete process.env[name];
   emptyModules();
   emptyBun();
   emptyRealm();
@@ -50,7 +49,9 @@ export function seal(): void {
 /** The engine of Python holds modules of Node, such as that of files. */
 function emptyModules(): void {
   const load = createRequire(import.meta.url);
-  const modules = builtinModules.filter((name) => MODULES.test(name)).map((name) => load(name) as Record<string, unknown>);
+  const modules = builtinModules
+    .filter((name) => MODULES.test(name))
+    .map((name) => load(name) as Record<string, unknown>);
   for (const module of modules) emptyModule(module);
 }
 
@@ -66,7 +67,8 @@ function emptyBun(): void {
 function emptyModule(module: Record<string, unknown>): void {
   for (const name of Object.keys(module)) {
     const found = Object.getOwnPropertyDescriptor(module, name);
-    if (found?.configurable && typeof found.value === 'function') Object.defineProperty(module, name, { value: refuse });
+    if (found?.configurable && typeof found.value === 'function')
+      Object.defineProperty(module, name, { value: refuse });
   }
 }
 

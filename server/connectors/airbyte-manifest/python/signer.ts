@@ -26,7 +26,10 @@ export function pythonSigner(python: PythonSession, component: unknown): Signer 
       const signed = (await python.call(component, 'sign', [wireOf(request)])) as WireRequest;
       const url = URL.parse(signed.url);
       if (url?.origin !== request.url.origin) {
-        throw new ConfigurationError('foreign_address', `The authenticator of components.py changes the host of a request`);
+        throw new ConfigurationError(
+          'foreign_address',
+          `The authenticator of components.py changes the host of a request`,
+        );
       }
       return { url, headers: signed.headers, ...(signed.body !== null && { body: signed.body }) };
     },

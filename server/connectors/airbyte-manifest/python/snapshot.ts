@@ -28,6 +28,9 @@ async function findSnapshot(): Promise<string | null> {
   if (!lstatSync(folder).isDirectory() || uid !== user || (mode & 0o077) !== 0) return null;
   const path = join(folder, name);
   if (existsSync(path)) return path;
-  const made = Bun.spawn([process.execPath, PROGRAM, path], { env: limitedEnvironment(), stdio: ['ignore', 'ignore', 'ignore'] });
+  const made = Bun.spawn([process.execPath, PROGRAM, path], {
+    env: limitedEnvironment(),
+    stdio: ['ignore', 'ignore', 'ignore'],
+  });
   return (await made.exited) === 0 ? path : null;
 }

@@ -4,7 +4,15 @@ import type { DeclarativeStream, Job, QueryProperties, Retriever } from '../comp
 import { decode } from '../decoders/decoders.ts';
 import { createPaginator, type ManifestPaginator, type Position } from '../pagination/paginator.ts';
 import { type Partition, WHOLE } from '../partitions/partition-routers.ts';
-import { extract, extractBy, type Extracted, recordPath, select, type Selected, type Selecting } from '../extractors/record-selector.ts';
+import {
+  extract,
+  extractBy,
+  type Extracted,
+  recordPath,
+  select,
+  type Selected,
+  type Selecting,
+} from '../extractors/record-selector.ts';
 import { buildRequest, type Injection } from '../requests/build-request.ts';
 import type { ManifestClient } from '../requests/client.ts';
 import { pythonResponse, type SeenResponse } from '../requests/error-handling.ts';
@@ -222,7 +230,11 @@ async function recordsIn(
   const { extractor } = selecting.selector;
   if (extractor.type === 'PythonExtractor') {
     const json = seen.json();
-    return { ...(await extractBy(selecting, extractor.component, pythonResponse(seen.response))), json, response: json };
+    return {
+      ...(await extractBy(selecting, extractor.component, pythonResponse(seen.response))),
+      json,
+      response: json,
+    };
   }
   const { bodies, response } = decode(decoder ?? extractor.decoder, name, seen.response);
   return { ...extract(selecting, bodies), json: bodies[0], response };

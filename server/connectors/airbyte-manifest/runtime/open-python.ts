@@ -42,7 +42,11 @@ export function openPython(parts: PythonParts): PythonSession {
   return new PythonSession(options, (trouble) => hostOf(parts, exchange, trouble));
 }
 
-function hostOf({ templates, scope, signerOf, ctx }: PythonParts, exchange: Exchange, trouble: RequestTrouble): PythonHost {
+function hostOf(
+  { templates, scope, signerOf, ctx }: PythonParts,
+  exchange: Exchange,
+  trouble: RequestTrouble,
+): PythonHost {
   return {
     evaluate: async (kind: string, text: string, given: Record<string, unknown>) => {
       const own = { ...scope, ...given };

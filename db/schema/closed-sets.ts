@@ -3,6 +3,8 @@
 export const CONNECTOR_TYPES = ['source', 'destination'] as const;
 export const SYNC_MODES = ['full_refresh', 'incremental'] as const;
 export const DESTINATION_SYNC_MODES = ['append', 'overwrite', 'append_dedup', 'update', 'soft_delete'] as const;
+/** What an application is asked to do with a row. */
+export const SENT_OPERATIONS = ['insert', 'update', 'delete'] as const;
 /** In ascending order. */
 export const SEVERITIES = ['low', 'info', 'warning', 'high', 'critical'] as const;
 export const EVENT_CATEGORIES = [

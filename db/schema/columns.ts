@@ -30,3 +30,8 @@ export const revision = () => integer('revision').notNull().default(1);
 function sqlNow() {
   return sql`now()`;
 }
+
+const bytesType = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' });
+
+/** Bytes that the service packs and unpacks itself. */
+export const bytes = (name: string) => bytesType(name);

@@ -12,6 +12,7 @@ export * from './requests.ts';
 export * from './rows.ts';
 export * from './runs.ts';
 export * from './secret-uses.ts';
+export * from './sent-rows.ts';
 export * from './sessions.ts';
 export * from './snapshots.ts';
 export * from './triggers.ts';

@@ -1,10 +1,17 @@
 import type { AccountConnectorRow } from '../../db/schema/index.ts';
-import type { CheckResult, PendingRequest, Recorder, StreamSchema } from '../connectors/contract/connector.ts';
+import type {
+  Cell,
+  CheckResult,
+  PendingRequest,
+  ReadRequest,
+  Recorder,
+  StreamSchema,
+} from '../connectors/contract/connector.ts';
 import { ConnectorError, TimeoutError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
 import type { BuiltConnector } from './build-connector.ts';
 import { callConnector } from './call-connector.ts';
-import type { Sample, SampleRequest } from './connector-job.ts';
+import type { ConnectorItem, Sample, SampleRequest } from './connector-job.ts';
 import { redactorOf } from './connector-secrets.ts';
 import type { SecretUse } from './secret-uses.ts';
 import { type ConnectorHooks, openConnector } from './open-connector.ts';
@@ -74,6 +81,24 @@ export async function sampleRows(
     const options = { ...INTERACTIVE, use: { purpose: 'preview' as const, actor } };
     const items = await callConnector(deps, row, { operation: 'sample', ...request }, options);
     return items[0]?.sample ?? { rows: [], skipped: 0, estimated_rows: null };
+  } catch (error) {
+    throw presentable(deps, row, error);
+  }
+}
+
+/** Time for a read of a whole stream while a caller waits. Requests end after 30 s. */
+const WHOLE_READ = { ms: 25_000, cpu_ms: 25_000 };
+
+/** All rows of a stream, batch by batch. @throws ConnectorError */
+export async function readRows(
+  deps: Deps,
+  row: AccountConnectorRow,
+  { request, actor, take }: { request: ReadRequest; actor: SecretUse['actor']; take(rows: Cell[][]): void },
+): Promise<void> {
+  const onItem = ({ rows }: ConnectorItem) => rows && take(rows);
+  try {
+    const options = { ...WHOLE_READ, use: { purpose: 'preview' as const, actor }, onItem };
+    await callConnector(deps, row, { operation: 'rows', request }, options);
   } catch (error) {
     throw presentable(deps, row, error);
   }

@@ -1,13 +1,13 @@
 import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { StoredSecret } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
-import { type JobTime, runConnectorJob } from './run-connector-job.ts';
+import { type ItemHandler, type JobTime, runConnectorJob } from './run-connector-job.ts';
 import type { CallJob, ConnectorCall, ConnectorItem, LockedSecret } from './connector-job.ts';
 import { type ConnectorHooks, connectorLog, settingsOf, storeHostKey } from './open-connector.ts';
 import { type SecretUse, secretUseRecorder } from './secret-uses.ts';
 import { rotateSecret } from './rotate-secret.ts';
 
-export interface CallOptions extends Partial<Pick<ConnectorHooks, 'hostKey' | 'recorder'>>, JobTime {
+export interface CallOptions extends Partial<Pick<ConnectorHooks, 'hostKey' | 'recorder'>>, JobTime, ItemHandler {
   use: SecretUse;
 }
 
@@ -21,12 +21,12 @@ export async function callConnector(
   call: ConnectorCall,
   options: CallOptions,
 ): Promise<ConnectorItem[]> {
-  const { ms, cpu_ms } = options;
+  const { ms, cpu_ms, onItem } = options;
   const abort = new AbortController();
   const job = { ...call, settings: await portable(deps, row), now_ms: deps.now().getTime() };
   const calls = callsOf(deps, row, { ...options, signal: abort.signal });
   try {
-    return await runConnectorJob(job, { owner: row.account_id, ms, cpu_ms, calls });
+    return await runConnectorJob(job, { owner: row.account_id, ms, cpu_ms, calls, onItem });
   } finally {
     // Releases the lock of a secret that the child held when it ended.
     abort.abort(new Error('The call has ended'));

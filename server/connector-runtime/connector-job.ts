@@ -21,6 +21,7 @@ export interface Sample {
 export type ConnectorCall =
   | { operation: 'check' | 'discover' | 'channels' }
   | ({ operation: 'sample' } & SampleRequest)
+  | { operation: 'rows'; request: ReadRequest }
   | { operation: 'possible_values'; parameter: string };
 
 export type CallJob = ConnectorCall & {
@@ -36,13 +37,14 @@ export interface ParseJob extends Pick<ConnectorSettings, 'type' | 'name' | 'par
 
 export type ConnectorJob = CallJob | ParseJob;
 
-/** Part of the result. A discovery gives an item per stream, the others one item. */
+/** Part of the result. A discovery gives an item per stream, a read one per batch, the others one item. */
 export interface ConnectorItem {
   check?: CheckResult;
   stream?: StreamSchema;
   values?: Record<string, string>;
   channels?: ChatChannel[];
   sample?: Sample;
+  rows?: Cell[][];
   parsed?: ParsedParameters;
 }
 

@@ -82,6 +82,10 @@ async function* resultOf({ connector, ctx }: BuiltConnector, job: CallJob): Asyn
     case 'sample':
       if (connector.type === 'source') yield { sample: await readSample(connector, ctx, job) };
       return;
+    case 'rows':
+      if (connector.type !== 'source') return;
+      for await (const { rows } of connector.read(ctx, job.request)) yield { rows };
+      return;
     case 'discover': {
       // One by one: the service reads a large catalog without a pause.
       const streams: StreamSchema[] = connector.type === 'source' ? await connector.discover(ctx) : [];

@@ -25,15 +25,21 @@ export interface JobTime {
   cpu_ms: number;
 }
 
+/** Absent: the items are collected. */
+export interface ItemHandler {
+  onItem?: ((item: ConnectorItem) => void) | undefined;
+}
+
 /** Runs a job in one of the connector processes. @throws ConnectorError, what a connector throws or for a passed limit */
 export async function runConnectorJob(
   job: ConnectorJob,
-  { ms, cpu_ms, owner, calls }: JobTime & Pick<JobOptions, 'calls'> & { owner: string },
+  { ms, cpu_ms, owner, calls, onItem }: JobTime & Pick<JobOptions, 'calls'> & ItemHandler & { owner: string },
 ): Promise<ConnectorItem[]> {
   const items: ConnectorItem[] = [];
   try {
     const running = { owner, limits: { ms, cpu_ms, memory_mb: MEMORY_MB }, calls, errorOf };
-    for await (const item of pool.run(job, running)) items.push(item);
+    const take = onItem ?? ((item: ConnectorItem) => void items.push(item));
+    for await (const item of pool.run(job, running)) take(item);
     return items;
   } catch (error) {
     throw limitError(error, { ms, cpu_ms });

@@ -27,6 +27,7 @@ export const ERROR_CODES = [
   'datasets_unsupported',
   'date_range_conflict',
   'destination_not_writable',
+  'differences_unsupported',
   'discovery_not_supported',
   'duplicate_destination_column',
   'duplicate_destination_table',

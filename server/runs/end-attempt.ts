@@ -13,7 +13,7 @@ import type { Db } from '../../db/types.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
 import { type Claim, type Progress, stillHeld } from './claim-stream.ts';
-import { forgetDeliveries } from './delivered-batches.ts';
+import { forgetDeliveries } from './delivery/delivered-batches.ts';
 import { meterStreamRun } from '../billing/metering.ts';
 import { recordFailure, recordSuccess } from './connector-health.ts';
 import { rediscoverChanged } from '../catalog/request-discovery.ts';

@@ -8,9 +8,10 @@ import type {
 } from '../connectors/contract/connector.ts';
 import { type Attempt, ClaimLost } from './attempt.ts';
 import { recordCheckpoint } from '../runs/claim-stream.ts';
-import { forgetDeliveries } from '../runs/delivered-batches.ts';
+import { forgetDeliveries } from '../runs/delivery/delivered-batches.ts';
 import type { SentBatches } from './delivery-log.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
+import type { StoredSentRows } from './sent-rows/sent-rows.ts';
 import type { TransferPlan } from '../pipeline/transfer-plan.ts';
 
 /** A stream that is being moved. */
@@ -32,6 +33,8 @@ export interface Transfer {
   publish_with: string | null;
   /** For a destination that stores no state. */
   deliveries?: SentBatches | undefined;
+  /** For a destination that receives only differences. */
+  sent?: StoredSentRows | undefined;
 }
 
 /** Commits keep the origin of the rows at both sides. */

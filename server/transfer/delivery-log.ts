@@ -1,6 +1,6 @@
 import type { AnyDestination, DeliveredBatch, DeliveryLog } from '../connectors/contract/connector.ts';
 import { RetryableError } from '../connectors/contract/errors.ts';
-import { deliveredBy, recordDelivery } from '../runs/delivered-batches.ts';
+import { deliveredBy, recordDelivery } from '../runs/delivery/delivered-batches.ts';
 import { type Attempt, ClaimLost } from './attempt.ts';
 
 /**

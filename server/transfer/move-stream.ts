@@ -27,6 +27,7 @@ import { openConnector } from '../connector-runtime/open-connector.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import { loadCurrentStream } from '../catalog/resolve-stream.ts';
 import { guardDeliveries } from './delivery-log.ts';
+import { openDifferences } from './sent-rows/open.ts';
 import { refuseUnknownCommit, resumeState } from './destination-position.ts';
 import { earlierOf, type LookbackWindow, lookbackWindow } from './lookback-window.ts';
 import { hasDateCursor } from '../pipeline/custom-run/streams.ts';
@@ -57,7 +58,9 @@ export async function moveStream(attempt: Attempt): Promise<Moved> {
   const deliveries = await guardDeliveries(attempt, destination.connector);
   const moment = await joinMoment(attempt);
   const publish_with = moment?.publish_with ?? null;
-  const target = { ...prepared.target, deliveries, publish_with };
+  const about = { connector: destination.connector, config: destination.ctx.config };
+  const sent = await openDifferences(attempt, about, prepared.target);
+  const target = { ...prepared.target, deliveries, publish_with, sent };
   const writer = await onSide('destination', () => destination.connector.open(destination.ctx, target));
   try {
     await refuseUnknownCommit(attempt, writer);
@@ -78,7 +81,7 @@ export async function moveStream(attempt: Attempt): Promise<Moved> {
     const known = request.state === null ? null : resumed;
     const origin = await provenOrigin(attempt, { source: source.connector, ctx: source.ctx, request, known });
     const sides = { attempt, plan, source: source.connector, sourceContext: source.ctx, writer };
-    return await transfer({ ...sides, request, at_once, floor, origin, state_version, publish_with, deliveries });
+    return await transfer({ ...sides, request, at_once, floor, origin, state_version, publish_with, deliveries, sent });
   } catch (error) {
     await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
     if (moment && isSnapshotLost(error)) await reportLost(deps.db, deps.queue, { run: attempt.claim.run, ...moment });
@@ -168,6 +171,7 @@ async function transfer(input: Transfer): Promise<Moved> {
   const counts = await onSide('destination', () => writer.finish(last));
   noteCommit(attempt, counts, ended);
   input.deliveries?.warnOfOthers();
+  await input.sent?.close();
   if (input.publish_with !== null) return readyOf(attempt, input.plan, counts);
   input.state_version += 1;
   if (!(await recordCommit(input, last, counts))) return null;

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { gunzipSync } from 'node:zlib';
-import { eq } from 'drizzle-orm';
+import { eq, sql as sqlText } from 'drizzle-orm';
 import postgres from 'postgres';
 import { streamRuns } from '../../db/schema/index.ts';
 import { releaseStreams } from '../../server/runs/worker-deaths.ts';
@@ -298,4 +298,197 @@ streams:
   const [counted] =
     await sql`select count(*)::int as rows, count(distinct id)::int as ids, max(at)::text as last from api.items`;
   expect(counted).toMatchObject({ rows: 530, ids: 530 });
+});
+
+/** A service that keeps the records it is sent, by id. */
+function recordStore(path: string) {
+  const records = new Map<number, Record<string, unknown>>();
+  const refused = new Map<number, string>();
+  const requests: { method: string; ids: number[] }[] = [];
+  const store = (body: string, keep: (row: Record<string, any>) => void) => {
+    const rows = JSON.parse(body) as Record<string, any>[];
+    const bad = rows.find(({ id }) => refused.has(id));
+    if (bad) return Response.json({ error: { message: refused.get(bad.id), id: bad.id } }, { status: 422 });
+    for (const row of rows) keep(row);
+    return Response.json({});
+  };
+  server.on(path, ({ method, body }) => {
+    if (method === 'OPTIONS') return Response.json({});
+    requests.push({ method, ids: JSON.parse(body).map(({ id }: { id: number }) => id) });
+    return store(body, (row) => (method === 'DELETE' ? records.delete(row.id) : records.set(row.id, row)));
+  });
+  return { records, refused, requests, sentIds: () => requests.splice(0).map(({ method, ids }) => [method, ...ids]) };
+}
+
+async function peopleTo(parameters: object, more: object = {}) {
+  const source = await make.connector('source', 'postgres', { ...postgresParameters(database.url), schemas: ['crm'] });
+  const destination = await make.connector('destination', 'http', parameters);
+  return make.connection({
+    source_id: source.id,
+    destination_id: destination.id,
+    streams: [{ name: 'people', sync_mode: 'full_refresh', destination_sync_mode: 'append_dedup' }],
+    ...more,
+  });
+}
+const makePeople = async () => {
+  await sql`drop schema if exists crm cascade`;
+  await sql.unsafe(`create schema crm; create table crm.people (id int primary key, email text, note text);
+    insert into crm.people select i, 'p' || i || '@example.com', 'n' from generate_series(1, 40) i`);
+};
+const previewOf = async ({ id, streams }: Record<string, any>) =>
+  (await call('POST', `/connections/${id}/change_previews`, { stream_id: streams[0].id })).body;
+
+describe('rows that differ', () => {
+  test('are sent alone by a full refresh with a key; 200 from POST /connections/{connection_id}/change_previews counts it', async () => {
+    await makePeople();
+    const crm = recordStore('/crm/people');
+    const url = `${server.url}/crm/{{ table }}`;
+    const connection = await peopleTo({ url, delete_url: url, batch_rows: 15 });
+    expect(await previewOf(connection)).toMatchObject({ rows_read: 40, inserts: 40, changes: 0, deletes: 0 });
+    expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_loaded: 40, warnings: [] });
+    expect(crm.requests.splice(0).map(({ ids }) => ids.length)).toEqual([15, 15, 10]);
+    await sql.unsafe(`update crm.people set note = 'changed' where id in (7, 30); insert into crm.people values (41, 'new', 'n');
+    delete from crm.people where id = 20`);
+    expect(await previewOf(connection)).toEqual({
+      rows_read: 40,
+      inserts: 1,
+      changes: 2,
+      deletes: 1,
+      unchanged: 37,
+      rejected: 0,
+      sample: expect.arrayContaining([
+        { operation: 'insert', key: '["41"]' },
+        { operation: 'update', key: '["7"]' },
+      ]),
+    });
+    const second = await run(connection.id);
+    expect(second).toMatchObject({ status: 'succeeded', rows_read: 40, rows_loaded: 3 });
+    const [stream] = (await call('GET', `/connections/${connection.id}/runs/${second.id}/stream_runs`)).body;
+    expect(stream).toMatchObject({ rows_loaded: 3, rows_updated: 2, rows_deleted: 1, rows_rejected: 0 });
+    expect(crm.sentIds().map((ids) => ids.toSorted())).toEqual([
+      [30, 41, 7, 'POST'],
+      [20, 'DELETE'],
+    ]);
+    expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_read: 40, rows_loaded: 0 });
+    expect(crm.sentIds()).toEqual([]);
+    expect(crm.records.size).toBe(40);
+    const stored = async () => (await service.deps.db.execute(sqlText`select entries from sent_rows`)).length;
+    expect(await stored()).toBeGreaterThan(0);
+    // A reset forgets what was sent; another key, too.
+    await call('POST', `/connections/${connection.id}`, {
+      reset_cursor: [{ stream_id: connection.streams[0].id, value: null }],
+    });
+    expect(await stored()).toBe(0);
+    expect(await run(connection.id)).toMatchObject({ rows_loaded: 40 });
+    await call('POST', `/connections/${connection.id}`, { streams: [{ name: 'people', primary_key: [['email']] }] });
+    expect(await run(connection.id)).toMatchObject({ rows_loaded: 40, warnings: [{ code: 'sent_rows_reset' }] });
+    await call('DELETE', `/connections/${connection.id}`);
+    expect(await stored()).toBe(0);
+  });
+
+  test('and are rejected are sent again; 200 from GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/rejected_rows lists them', async () => {
+    await makePeople();
+    const crm = recordStore('/crm/people');
+    crm.refused.set(9, 'no such country').set(33, 'too long');
+    const connection = await peopleTo({ url: `${server.url}/crm/people`, batch_rows: 16 });
+    const first = await run(connection.id);
+    expect(first).toMatchObject({ status: 'succeeded', rows_read: 40, rows_loaded: 38, rows_rejected: 2 });
+    expect(first.warnings).toMatchObject([{ code: 'rows_rejected', message: expect.stringContaining('2 rows') }]);
+    expect([...crm.records.keys()].toSorted((a, b) => a - b)).toHaveLength(38);
+    const runs = `/connections/${connection.id}/runs/${first.id}/stream_runs`;
+    const [stream] = (await call('GET', runs)).body;
+    const rejected = await call('GET', `${runs}/${stream.id}/rejected_rows`);
+    expect(rejected.body).toMatchObject([
+      { operation: 'insert', key: '["9"]', code: 'rejected_by_service', status: 422 },
+      {
+        key: '["33"]',
+        message: expect.stringContaining('too long'),
+        answer: '{"error":{"message":"too long","id":33}}',
+      },
+    ]);
+    crm.requests.length = 0;
+    crm.refused.delete(9);
+    await sql`delete from crm.people where id = 2`;
+    const second = await run(connection.id);
+    expect(second).toMatchObject({ status: 'succeeded', rows_loaded: 1, rows_rejected: 1 });
+    expect(second.warnings.map(({ code }: { code: string }) => code).toSorted()).toEqual([
+      'rows_not_deleted',
+      'rows_rejected',
+    ]);
+    expect(crm.sentIds().at(-1)).toEqual(['POST', 33]);
+    await call('POST', `/connections/${connection.id}`, { max_rejected_rows: 1 });
+    for (const id of [5, 6]) crm.refused.set(id, 'closed');
+    await sql`update crm.people set note = 'x' where id in (5, 6)`;
+    expect(await run(connection.id)).toMatchObject({ status: 'failed', error: { code: 'too_many_rejected_rows' } });
+  });
+
+  test('are searched, created, updated and deleted by requests of a definition', async () => {
+    await makePeople();
+    await sql`delete from crm.people where id > 4`;
+    const people = new Map<string, Record<string, unknown>>([['77', { email: 'p2@example.com', note: 'old' }]]);
+    const asked: string[] = [];
+    server.on('/api/people', ({ method, query, body }) => {
+      if (method === 'GET') {
+        const found = [...people].filter(([, { email }]) => email === query.email);
+        return Response.json({ items: found.map(([id, person]) => ({ id, ...person })) });
+      }
+      asked.push(`${method} ${JSON.parse(body).email}`);
+      people.set(String(100 + people.size), JSON.parse(body));
+      return Response.json({}, { status: 201 });
+    });
+    server.on('/api/people/*', ({ method, path, body }) => {
+      const id = path.split('/').at(-1) ?? '';
+      asked.push(`${method} ${id}`);
+      if (method === 'DELETE') people.delete(id);
+      else people.set(id, { ...people.get(id), ...JSON.parse(body) });
+      return Response.json({});
+    });
+    const definition = `
+objects:
+  - table: people
+    search: { path: /people, query: { email: "{{ row.email }}" }, record: items }
+    create: { path: /people, body: { email: "{{ row.email }}", note: "{{ row.note }}" } }
+    update: { path: "/people/{{ found.id }}", body: { note: "{{ row.note }}" } }
+    delete: { path: "/people/{{ found.id }}" }
+`;
+    const wrong = await call('POST', '/account_connectors', {
+      name: uniqueName('crm'),
+      connector_type: 'destination',
+      connector_name: 'http',
+      parameters: { url: `${server.url}/api`, definition: definition.replace('found.id', 'record.id') },
+    });
+    expect(wrong.body).toMatchObject({ code: 'invalid_parameter', field: 'parameters.definition' });
+    expect(wrong.body.detail).toMatch(/Line 6, objects\[0\]\.update\.path: .*record/);
+    const connection = await peopleTo(
+      { url: `${server.url}/api`, definition, check_method: 'none' },
+      {
+        streams: [
+          {
+            name: 'people',
+            sync_mode: 'full_refresh',
+            destination_sync_mode: 'append_dedup',
+            primary_key: [['email']],
+          },
+        ],
+      },
+    );
+    expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_loaded: 4, rows_rejected: 0 });
+    expect(asked.splice(0).toSorted()).toEqual([
+      'PATCH 77',
+      'POST p1@example.com',
+      'POST p3@example.com',
+      'POST p4@example.com',
+    ]);
+    await sql`delete from crm.people where id = 2`;
+    await sql`update crm.people set note = 'b' where id = 3`;
+    expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_loaded: 1 });
+    const id = [...people].find(([, { email }]) => email === 'p3@example.com')?.[0];
+    expect(asked).toEqual([`PATCH ${id}`, 'DELETE 77']);
+    expect(people.get(id ?? '')).toEqual({ email: 'p3@example.com', note: 'b' });
+  });
+
+  test('400 from POST /connections/{connection_id}/change_previews for a stream that sends all rows', async () => {
+    const { id, streams } = await make.connection();
+    expect(await previewOf({ id, streams })).toMatchObject({ code: 'differences_unsupported', field: 'stream_id' });
+  });
 });

@@ -98,6 +98,11 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /connection_checks', 'check_connection'],
   ['POST /schedules/preview', 'preview_schedule'],
   ['POST /stream_previews', 'preview_stream'],
+  ['POST /connections/{connection_id}/change_previews', 'preview_changes'],
+  [
+    'GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/rejected_rows',
+    'list_rejected_rows',
+  ],
   ['GET /connections/{connection_id}/schema_changes', 'list_schema_changes'],
   ['POST /connections/{connection_id}/schema_changes/review', 'review_schema_changes'],
   ['GET /connections/{connection_id}/runs/{connection_run_id}', 'get_connection_run'],

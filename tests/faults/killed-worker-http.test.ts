@@ -35,8 +35,8 @@ const MAPPING = [
 /** A worker in a separate process does all background work, including checks and discoveries. */
 test.each([
   ['full_refresh', 'append'],
+  ['full_refresh', 'append_dedup'],
   ['incremental', 'append'],
-  ['incremental', 'append_dedup'],
 ] as const)(
   'a worker killed while it sends rows to an application (%s, %s): with idempotency keys each row counts once',
   async (sync_mode, destination_sync_mode) => {

@@ -7,6 +7,7 @@ import type { ConnectorContext } from './context.ts';
 import type { DestinationComparison, Digester, SourceComparison } from './digest.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
 import type { ReplicationTarget, ReplicationWriter, Replication } from './replication.ts';
+import type { RowComparer } from './sent-rows.ts';
 import type { PublishGroup, SnapshotKeeper } from './snapshot.ts';
 import type {
   DestinationSyncMode,
@@ -28,6 +29,7 @@ export type * from './context.ts';
 export type * from './digest.ts';
 export type * from './read-request.ts';
 export type * from './replication.ts';
+export type * from './sent-rows.ts';
 export type * from './snapshot.ts';
 export type * from './stream.ts';
 export type * from './watched-session.ts';
@@ -142,6 +144,8 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   replaces_windows?: boolean;
   /** Implements `WriteTarget.rejects`. */
   keeps_rejects?: boolean;
+  /** Implements `WriteTarget.sent`: a full refresh with `append_dedup` sends only the rows that differ by this. */
+  identifyRows?(settings: Config, table: Pick<TableOfStream, 'table' | 'columns' | 'primary_key'>): RowComparer;
   /** Absent: names differ as they are written, and may have any length. */
   names?: NameRules;
   /** Where these settings, which lack the secrets, keep the tables. Absent: the destination has no tables. */

@@ -1,4 +1,5 @@
 import type { Batch, ByteFormat, ByteStream } from './cells.ts';
+import type { SentRows } from './sent-rows.ts';
 import type { DestinationSyncMode, LogicalType, StreamState } from './stream.ts';
 
 export interface TargetColumn {
@@ -84,6 +85,8 @@ export interface WriteTarget {
   counts?: WriteCounts;
   /** Set for destinations that declare `at_least_once`. */
   deliveries?: DeliveryLog;
+  /** Set for destinations with `identifyRows`, when a full read is merged by its key: only differences are sent. */
+  sent?: SentRows;
 }
 
 /** What defines the table of a stream. */

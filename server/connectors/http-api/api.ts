@@ -11,7 +11,7 @@ import { REQUEST_PARTS } from '../kits/rest/signing/signatures.ts';
 import type { Definition, StreamDefinition } from './definition.ts';
 import { parseDefinition } from './parse-definition.ts';
 import type { HttpApiConfig } from './settings.ts';
-import { renderEntries, renderJson, requireText, type TemplateScope } from './template.ts';
+import { renderEntries, renderJson, requireText, type TemplateScope } from '../kits/rest/template.ts';
 
 export type Context = ConnectorContext<HttpApiConfig>;
 

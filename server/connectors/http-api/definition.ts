@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { JWT_ALGORITHMS } from '../kits/rest/signing/jwt.ts';
 import { compileSelector } from '../kits/rest/selector.ts';
-import { referencesIn, templateProblem, type TemplateRoot } from './template.ts';
+import { referencesIn, templateProblem, type TemplateRoot } from '../kits/rest/template.ts';
 
 const template = (...roots: TemplateRoot[]) =>
   z

@@ -9,7 +9,7 @@ import { type Api, pageRequest, streamOf } from './api.ts';
 import { cursorScale, requestValue, type Slice, slicesOf } from './datetime-cursor.ts';
 import type { StreamDefinition } from './definition.ts';
 import { errorJudge } from './errors-in-responses.ts';
-import { renderText, type TemplateScope } from './template.ts';
+import { renderText, type TemplateScope } from '../kits/rest/template.ts';
 
 /** The pages of a slice of a stream; of a child stream, those of one parent record after the other. */
 export async function* readPages(api: Api, stream: StreamDefinition, slice: Slice): AsyncGenerator<RecordPage> {

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { parseYaml, pathText, rememberLast } from '../kits/rest/document.ts';
 import { type Definition, DefinitionSchema } from './definition.ts';
-import { referencesIn } from './template.ts';
+import { referencesIn } from '../kits/rest/template.ts';
 
 const MAX_PROBLEMS = 10;
 

@@ -18,7 +18,7 @@ import { type Api, type Context, openApi, streamOf } from './api.ts';
 import { type CursorScale, cursorScale, type Slice, slicesOf } from './datetime-cursor.ts';
 import type { Incremental, StreamDefinition } from './definition.ts';
 import { readPages } from './pages.ts';
-import { renderText } from './template.ts';
+import { renderText } from '../kits/rest/template.ts';
 
 /** Reads a stream slice by slice, page by page. A state follows wherever everything before it has been read. */
 export const readStream = (given: Context, request: ReadRequest): AsyncGenerator<Batch> =>

@@ -3,7 +3,7 @@ import { jsonRowEncoder } from '../cells/json-writer.ts';
 import type { HttpDestinationConfig } from './settings.ts';
 
 /** Times in RFC 3339, bytes in Base64. */
-export const rowEncoder = (columns: TargetColumn[]): ((row: Cell[]) => string) =>
+export const rowEncoder = (columns: TargetColumn[]): ((row: readonly Cell[]) => string) =>
   jsonRowEncoder(columns, { times: 'rfc3339', bytes: 'base64' });
 
 /** The request body for a batch of encoded rows. */

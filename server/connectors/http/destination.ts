@@ -1,6 +1,7 @@
 import { type CheckResult, type ConnectorContext, defineDestination } from '../contract/connector.ts';
 import { urlFor, clientOf } from './service.ts';
 import { HttpDestinationConfig } from './settings.ts';
+import { identifyRows } from './identity.ts';
 import { openHttpWriter } from './writer.ts';
 
 export const httpDestination = defineDestination<HttpDestinationConfig>({
@@ -16,6 +17,7 @@ export const httpDestination = defineDestination<HttpDestinationConfig>({
   capabilities: { at_least_once: true },
   config: HttpDestinationConfig,
   check,
+  identifyRows,
   open: openHttpWriter,
 });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { compileSelector } from '../kits/rest/selector.ts';
+import { parseDefinition } from './definition.ts';
 import '../contract/parameters.ts';
 
 const shownFor = (...equals: string[]) => ({
@@ -159,6 +160,60 @@ export const HttpDestinationConfig = z
         placeholder: 'errors',
         group: 'advanced',
       }),
+    rejected_row: z
+      .string()
+      .max(2000)
+      .superRefine((text, ctx) => {
+        const { problem } = compileSelector(text);
+        if (problem) ctx.addIssue({ code: 'custom', message: `Not a valid JMESPath expression: ${problem}` });
+      })
+      .optional()
+      .meta({
+        label: 'Position of a rejected row',
+        directs_secrets: false,
+        description:
+          'JMESPath expression that selects the position of the row in the batch, from 0, in an entry of the rejected rows',
+        placeholder: 'index',
+        group: 'advanced',
+      }),
+    delete_url: z
+      .url({ protocol: /^https?$/ })
+      .max(2000)
+      .optional()
+      .meta({
+        label: 'URL for deletes',
+        directs_secrets: true,
+        keyed_address: true,
+        description: 'Receives the keys of rows that the source no longer has. Empty: they stay in the service',
+        group: 'advanced',
+      }),
+    delete_method: z
+      .enum(['DELETE', 'POST'])
+      .default('DELETE')
+      .meta({ label: 'Method for deletes', directs_secrets: false, group: 'advanced' }),
+    max_deletes: z.int().min(0).max(10_000_000).default(1000).meta({
+      label: 'Maximum deletes per run',
+      directs_secrets: false,
+      description: 'A run that would delete more rows fails before it deletes any',
+      group: 'advanced',
+    }),
+    definition: z
+      .string()
+      .min(1)
+      .max(1_000_000)
+      .superRefine((text, ctx) => {
+        const { problem } = parseDefinition(text);
+        if (problem !== null) ctx.addIssue({ code: 'custom', message: problem });
+      })
+      .optional()
+      .meta({
+        label: 'Requests',
+        document: true,
+        directs_secrets: true,
+        description:
+          'YAML or JSON with the requests that search, create, update and delete a row. Empty: batches of rows',
+        group: 'advanced',
+      }),
     check_method: z
       .enum(['OPTIONS', 'HEAD', 'GET', 'none'])
       .default('OPTIONS')
@@ -171,6 +226,14 @@ export const HttpDestinationConfig = z
       }),
   })
   .superRefine((settings, ctx) => {
+    if (settings.definition !== undefined && settings.delete_url !== undefined) {
+      const message = 'The requests of the definition replace this URL. Add delete to the object in the definition';
+      ctx.addIssue({ code: 'custom', path: ['delete_url'], message });
+    }
+    if (settings.rejected_row !== undefined && settings.rejected_selector === undefined) {
+      const message = 'It looks into the rejected rows. Set the expression that selects them, too';
+      ctx.addIssue({ code: 'custom', path: ['rejected_row'], message });
+    }
     for (const name of REQUIRED[settings.authentication] ?? []) {
       if (settings[name]) continue;
       ctx.addIssue({ code: 'custom', path: [name], message: `The parameter "${name}" is missing` });

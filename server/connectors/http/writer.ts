@@ -1,8 +1,10 @@
 import type { Batch, ConnectorContext, StreamState, WriteCounts, Writer, WriteTarget } from '../contract/connector.ts';
+import { ConfigurationError } from '../contract/errors.ts';
 import type { HttpClient } from '../kits/rest/client.ts';
 import { selectorOf } from '../kits/rest/selector.ts';
 import { ValueGate } from '../cells/value-gate.ts';
 import { batchBody, rowEncoder } from './body.ts';
+import { ChangesWriter } from './changes-writer.ts';
 import { clientOf, urlFor } from './service.ts';
 import type { HttpDestinationConfig } from './settings.ts';
 
@@ -11,7 +13,12 @@ const MAX_WARNINGS = 5;
 const JSON_TEXTS = { nul: true, surrogates: true, unread_json: true };
 
 export async function openHttpWriter(ctx: Context, target: WriteTarget): Promise<Writer> {
-  return new HttpWriter(ctx, target);
+  if (target.sent) return new ChangesWriter(ctx, target, target.sent);
+  if (ctx.config.definition === undefined) return new HttpWriter(ctx, target);
+  throw new ConfigurationError(
+    'definition_needs_differences',
+    'The requests of the destination are for rows that differ. Set full_refresh and append_dedup for the stream',
+  );
 }
 
 /**

@@ -1,7 +1,7 @@
 import { fieldName } from '../transfer-plan.ts';
 import { givesChanges, takesChanges } from '../stream-defaults.ts';
 import type { SettingFinding } from './finding.ts';
-import { MODE_PAIRS, NEEDS_KEY, type StreamContext, type StreamSettings } from './settings.ts';
+import { isPair, NEEDS_KEY, type StreamContext, type StreamSettings } from './settings.ts';
 
 type References = Pick<StreamContext, 'stream' | 'source' | 'destination' | 'reverse_etl'> & {
   /** Current settings, which may exclude fields that the source no longer has. */
@@ -81,7 +81,7 @@ function checkModes(settings: StreamSettings, { stream, destination }: Reference
     findings.push({ code: 'unsupported_sync_mode', message, place: ['sync_mode'] });
   }
   const writable = destination.supported_destination_sync_modes.includes(mode);
-  if (!writable || !MODE_PAIRS[sync_mode].includes(mode)) {
+  if (!writable || !isPair(settings, destination)) {
     const why = writable ? `does not go with ${sync_mode}` : 'is not supported by the destination';
     findings.push({ code: 'unsupported_sync_mode', message: `${mode} ${why}`, place: ['destination_sync_mode'] });
   } else if (givesChanges(stream, settings) && !takesChanges(destination, mode)) {

@@ -56,11 +56,21 @@ export interface StreamContext {
 }
 
 /** Meaningful pairs. Source and destination limit them further. */
-export const MODE_PAIRS: Record<SyncMode, DestinationSyncMode[]> = {
+const MODE_PAIRS: Record<SyncMode, DestinationSyncMode[]> = {
   // With soft_delete, a full read marks the rows that it no longer contains.
   full_refresh: ['append', 'overwrite', 'soft_delete'],
   incremental: ['append', 'append_dedup', 'update', 'soft_delete'],
 };
+
+type Modes = Pick<StreamSettings, 'sync_mode' | 'destination_sync_mode'>;
+
+/** Whether a full read is merged by its key, so that only the rows that differ from the last run are sent. */
+export const sendsDifferences = ({ sync_mode, destination_sync_mode }: Modes, destination: AnyDestination): boolean =>
+  sync_mode === 'full_refresh' && destination_sync_mode === 'append_dedup' && destination.identifyRows !== undefined;
+
+/** Whether the two modes make a meaningful pair at this destination. */
+export const isPair = (modes: Modes, destination: AnyDestination): boolean =>
+  MODE_PAIRS[modes.sync_mode].includes(modes.destination_sync_mode) || sendsDifferences(modes, destination);
 
 /** Rows of these modes are merged by their key. */
 export const NEEDS_KEY: DestinationSyncMode[] = ['append_dedup', 'update', 'soft_delete'];

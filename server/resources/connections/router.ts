@@ -8,6 +8,7 @@ import { createConnection } from './create.ts';
 import { ConnectionQuery, listConnections } from './list.ts';
 import { FieldMappingSourceConnectionSchema, listFieldMappingSources } from './field-mapping-sources.ts';
 import { ConnectionSchema, CreateConnectionRequest, UpdateConnectionRequest } from './schema.ts';
+import { ChangesPreview, previewChanges, PreviewChangesRequest } from './preview/preview-changes.ts';
 import { previewStream } from './preview/preview-stream.ts';
 import { PreviewStreamRequest, StreamPreview } from './preview/schema.ts';
 import { reviewSchemaChanges } from './review-schema-changes.ts';
@@ -85,6 +86,20 @@ export const connectionsRouter = router({
     )
     .output(StreamPreview)
     .mutation(({ ctx, input }) => previewStream(ctx, input)),
+  previewChanges: act('data.preview')
+    .concat(
+      rest('POST', '/connections/{connection_id}/change_previews', {
+        operation_id: 'preview_changes',
+        summary: 'Count the rows that the next run of a stream would send',
+        description:
+          'For streams that send only differences. Reads all rows of the source, for at most 25 seconds, and compares them with what was sent. Nothing is sent or stored.',
+        addition: true,
+        body: PreviewChangesRequest,
+        errors: [400],
+      }),
+    )
+    .output(ChangesPreview)
+    .mutation(({ ctx, input }) => previewChanges(ctx, input)),
   get: read
     .concat(
       rest('GET', '/connections/{connection_id}', {

@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { connections } from '../../../db/schema/index.ts';
 import { notFound } from '../../platform/errors.ts';
+import { forgetSentRowsOf } from '../../runs/delivery/sent-rows.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { findConnection, lockConnection, stopLiveRuns } from '../access/connection.ts';
 import { isId } from '../../api/wire-types.ts';
@@ -27,5 +28,6 @@ export async function deleteConnection(ctx: Ctx, input: { connection_id: string 
     .update(connections)
     .set({ deleted_at: ctx.deps.now().toISOString(), next_run_at: null, updated_by: ctx.principal.user_id })
     .where(eq(connections.id, id));
+  await forgetSentRowsOf(ctx.db, id);
   await emitConnectionEvent(ctx, 'connection_deleted', { connection, changed_fields: [] });
 }

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { read, router, write } from '../../api/procedure.ts';
 import { rpcInput } from '../../api/rpc-input.ts';
+import { PageQuery } from '../../api/wire-types.ts';
+import { listRejectedRows, RejectedRowSchema } from './rejected-rows.ts';
 import { RerunQuery, rerunRun } from './rerun.ts';
 import {
   CustomRunParameters,
@@ -75,6 +77,19 @@ export const runsRouter = router({
     )
     .output(z.array(StreamTrend))
     .query(({ ctx, input }) => listTrends(ctx, input)),
+  rejectedRows: read
+    .concat(
+      rest('GET', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/rejected_rows', {
+        operation_id: 'list_rejected_rows',
+        summary: 'List the rows of a stream run that the application rejected, with its responses',
+        description: 'For streams that send only differences. The next run sends these rows again.',
+        path: { stream_run_id: z.guid() },
+        addition: true,
+        query: PageQuery,
+      }),
+    )
+    .output(z.array(RejectedRowSchema))
+    .query(({ ctx, input }) => listRejectedRows(ctx, input)),
   get: read
     .input(rpcInput(RunById))
     .output(RunProgress)

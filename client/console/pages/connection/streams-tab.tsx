@@ -10,6 +10,7 @@ import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { labelOf } from '../../components/status.tsx';
+import { ChangesPreview } from '../../streams/changes-preview.tsx';
 import {
   type CatalogItem,
   type DestinationSyncMode,
@@ -111,6 +112,9 @@ function Streams({ connection, catalog, destination_modes }: StreamsProps) {
                     setEdits((before) => ({ ...before, [stream.id]: { ...before[stream.id], ...edit } }))
                   }
                 />
+                {stream.sync_mode === 'full_refresh' && stream.destination_sync_mode === 'append_dedup' && (
+                  <ChangesPreview connection_id={connection.id} stream_id={stream.id} />
+                )}
                 {stream.sync_mode === 'incremental' && <CursorEditor connection={connection} stream={stream} />}
               </div>
             )}

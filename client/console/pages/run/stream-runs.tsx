@@ -5,6 +5,7 @@ import { trpc } from '../../api.ts';
 import { formatBytes, formatCompact, formatCount, formatDuration } from '../../components/format.ts';
 import { Status, toneOf } from '../../components/status.tsx';
 import { type StreamTrend, Trend } from './trend.tsx';
+import { RejectedRows } from './rejected-rows.tsx';
 import type { RunProgress } from './use-run-progress.ts';
 
 type StreamRun = RunProgress['stream_runs'][number];
@@ -67,6 +68,7 @@ function StreamRow({ stream, trend }: { stream: StreamRun; trend: StreamTrend | 
         {stream.destination_table && <span>Into {stream.destination_table}</span>}
         <Trend stream={stream} trend={trend} />
       </div>
+      {stream.rows_rejected > 0 && stream.finished_at !== null && <RejectedRows stream={stream} />}
       {error && (
         <p className="stream-error">
           {error.message} <code>{error.code}</code>

@@ -24,9 +24,17 @@ const ALL_MODES: DestinationSyncMode[] = ['append', 'overwrite', 'append_dedup',
 export const keyOf = ({ namespace, name }: Pick<CatalogItem, 'namespace' | 'name'>): string =>
   namespace === null ? name : `${namespace}.${name}`;
 
+const KEYED: DestinationSyncMode[] = ['append_dedup'];
+
+/** Applications have no table that a full read could replace. They get the rows that differ, by their key. */
+const comparesRows = (destination: readonly DestinationSyncMode[]) =>
+  destination.includes('append_dedup') && !destination.includes('overwrite');
+
 /** The write modes for a sync mode, the best first. */
 export const writeModes = (sync_mode: Stream['sync_mode'], destination: readonly DestinationSyncMode[]) =>
-  WRITE_MODES[sync_mode].filter((mode) => (destination.length === 0 ? ALL_MODES : destination).includes(mode));
+  [...WRITE_MODES[sync_mode], ...(sync_mode === 'full_refresh' && comparesRows(destination) ? KEYED : [])].filter(
+    (mode) => (destination.length === 0 ? ALL_MODES : destination).includes(mode),
+  );
 
 export const rowsOf = (
   catalog: CatalogItem[],

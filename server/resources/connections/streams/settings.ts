@@ -1,6 +1,6 @@
 import type { AnyDestination, StreamSchema } from '../../../connectors/contract/connector.ts';
 import { bestDestinationMode } from '../../../pipeline/stream-defaults.ts';
-import { MODE_PAIRS, type StreamSettings } from '../../../pipeline/stream-check/settings.ts';
+import { isPair, type StreamSettings } from '../../../pipeline/stream-check/settings.ts';
 import type { ConnectionStreamRequest } from './schema.ts';
 
 /**
@@ -16,7 +16,7 @@ export function mergeSettings(
   const given = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined));
   const merged: StreamSettings = { ...base, ...given };
   const keyed = merged.primary_key !== null || place.stream.source_defined_primary_key !== null;
-  if (!MODE_PAIRS[merged.sync_mode].includes(merged.destination_sync_mode)) {
+  if (!isPair(merged, place.destination)) {
     if (!wanted.destination_sync_mode) {
       const reading = { stream: place.stream, sync_mode: merged.sync_mode, keyed };
       merged.destination_sync_mode = bestDestinationMode(reading, place.destination);

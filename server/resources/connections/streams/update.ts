@@ -8,6 +8,7 @@ import {
 import type { StreamSchema } from '../../../connectors/contract/connector.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import type { Ctx } from '../../../api/procedure.ts';
+import { forgetSentRows } from '../../../runs/delivery/sent-rows.ts';
 import { stateSetTo } from '../../../runs/set-state.ts';
 import { liveRunIds } from '../../access/connection.ts';
 import { readCatalog } from '../catalog.ts';
@@ -127,6 +128,7 @@ async function resetCursors(
         cursor_updated_at: ctx.deps.now().toISOString(),
       })
       .where(and(eq(connectionStreams.id, row.id), eq(connectionStreams.connection_id, input.connection.id)));
+    await forgetSentRows(ctx.db, [row.id]);
   }
   return true;
 }

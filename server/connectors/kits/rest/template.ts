@@ -1,6 +1,6 @@
-import { ConfigurationError } from '../contract/errors.ts';
-import { REQUEST_PARTS } from '../kits/rest/signing/signatures.ts';
-import { rawNumber } from '../cells/json-line.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { REQUEST_PARTS } from './signing/signatures.ts';
+import { rawNumber } from '../../cells/json-line.ts';
 
 /** The values that `{{ … }}` may refer to. A reference is replaced by its value; there are no expressions. */
 export interface TemplateScope {
@@ -14,6 +14,14 @@ export interface TemplateScope {
   /** Only where a request is signed. */
   request?: Record<(typeof REQUEST_PARTS)[number], string>;
   page?: { token: string | null; number: number; offset: number; size: number | null };
+  /** A row that is sent, by column. */
+  row?: Record<string, unknown>;
+  /** Rows that are sent in one request. */
+  rows?: unknown[];
+  /** The match key of a row, by column. */
+  key?: Record<string, unknown>;
+  /** The record that a search has found for a row. */
+  found?: Record<string, unknown> | null;
 }
 
 export type TemplateRoot = keyof TemplateScope;
@@ -25,6 +33,9 @@ const LEAVES: Partial<Record<TemplateRoot, readonly string[]>> = {
   request: REQUEST_PARTS,
   page: ['token', 'number', 'offset', 'size'],
 };
+
+const WITHOUT_FIELDS: readonly TemplateRoot[] = ['cursor', 'rows'];
+const MAY_BE_WHOLE: readonly TemplateRoot[] = ['row', 'key', 'found'];
 
 /** References in a text, e.g. `secrets.token`. */
 export const referencesIn = (text: string): string[] => Array.from(text.matchAll(REFERENCE), (match) => match[1] ?? '');
@@ -39,10 +50,10 @@ export function templateProblem(text: string, roots: readonly TemplateRoot[]): s
     const known = roots.find((one) => one === root);
     if (!known) return `{{ ${name} }} is not available here. Available: ${roots.join(', ')}`;
     const leaves = LEAVES[known];
-    if (known === 'cursor' ? path.length > 0 : path.length === 0)
-      return known === 'cursor'
-        ? `{{ ${name} }} has no fields. Use {{ cursor }}.`
-        : `{{ ${name} }} needs a field, such as {{ ${name}.name }}`;
+    const isWhole = WITHOUT_FIELDS.includes(known);
+    if (path.length > 0 && isWhole) return `{{ ${name} }} has no fields. Use {{ ${known} }}.`;
+    if (path.length === 0 && !isWhole && !MAY_BE_WHOLE.includes(known))
+      return `{{ ${name} }} needs a field, such as {{ ${name}.name }}`;
     if (leaves && (path.length > 1 || !leaves.includes(path[0] ?? ''))) {
       return `{{ ${name} }} does not exist. ${known} has ${leaves.join(', ')}`;
     }

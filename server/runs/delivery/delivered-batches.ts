@@ -1,8 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
-import { deliveredBatches, streamRuns } from '../../db/schema/index.ts';
-import type { Db } from '../../db/types.ts';
-import type { DeliveredBatch } from '../connectors/contract/connector.ts';
-import { type Claim, stillHeld } from './claim-stream.ts';
+import { deliveredBatches, streamRuns } from '../../../db/schema/index.ts';
+import type { Db } from '../../../db/types.ts';
+import type { DeliveredBatch } from '../../connectors/contract/connector.ts';
+import { type Claim, stillHeld } from '../claim-stream.ts';
 
 /** Batches of a stream run that have arrived since its last checkpoint, by key. */
 export async function deliveredBy(db: Db, stream_run_id: string): Promise<Map<string, DeliveredBatch>> {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
-import { Client, type ClientChannel, type PublicKeyAuthMethod } from 'ssh2';
+import type { Client, ClientChannel, PublicKeyAuthMethod } from 'ssh2';
 import {
   AuthenticationError,
   ConfigurationError,
@@ -69,7 +69,9 @@ export class SshTunnel {
   static async open(settings: TunnelSettings, socket: Duplex, options: TunnelOptions): Promise<SshTunnel> {
     const server = `${settings.host}:${settings.port}`;
     const { host_key_fingerprint: known } = settings;
-    const client = new Client();
+    // Loaded with its first use: processes start often, and most never need it.
+    const ssh2 = require('ssh2') as typeof import('ssh2');
+    const client = new ssh2.Client();
     const { username, private_key } = settings;
     const login: PublicKeyAuthMethod = { type: 'publickey', username, key: private_key };
     let presented = '';

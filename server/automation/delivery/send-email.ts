@@ -1,5 +1,4 @@
 import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
-import { createTransport } from 'nodemailer';
 import { users } from '../../../db/schema/index.ts';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
@@ -24,6 +23,8 @@ export async function sendEmail(
   if (SMTP_URL === null) throw permanent('mail_not_configured', 'No mail server is configured. Set SMTP_URL');
   const to = await liveRecipients(deps, job.trigger.account_id, action.recipients);
   if (to.length === 0) throw permanent('no_recipients', 'None of the recipients is still a user of the account');
+  // Loaded with its first use: processes start often, and most never need it.
+  const { createTransport } = await import('nodemailer');
   const transport = createTransport({
     url: SMTP_URL,
     connectionTimeout: TIMEOUT_MS,

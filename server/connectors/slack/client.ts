@@ -1,12 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  LogLevel,
-  WebAPIHTTPError,
-  WebAPIPlatformError,
-  WebAPIRateLimitedError,
-  WebAPIRequestError,
-  WebClient,
-} from '@slack/web-api';
+import type { WebClient } from '@slack/web-api';
 import type { ConnectorContext } from '../contract/connector.ts';
 import {
   AuthenticationError,
@@ -23,6 +16,9 @@ export interface SlackSettings {
 
 type Context = ConnectorContext<SlackSettings>;
 
+// Loaded with its first use: processes start often, and most never need it.
+const sdk = () => require('@slack/web-api') as typeof import('@slack/web-api');
+
 /** A longer pause ends the call: the caller decides when to try again. */
 const MAX_PAUSE_SECONDS = 10;
 const TIMEOUT_MS = 15_000;
@@ -34,7 +30,7 @@ const silent = {
   error() {},
   setLevel() {},
   setName() {},
-  getLevel: () => LogLevel.ERROR,
+  getLevel: () => sdk().LogLevel.ERROR,
 };
 
 /**
@@ -46,7 +42,8 @@ export async function callSlack<Result>(ctx: Context, call: (client: WebClient) 
   try {
     return await call(client);
   } catch (error) {
-    if (!(error instanceof WebAPIRateLimitedError) || error.retryAfter > MAX_PAUSE_SECONDS) throw translate(ctx, error);
+    if (!(error instanceof sdk().WebAPIRateLimitedError) || error.retryAfter > MAX_PAUSE_SECONDS)
+      throw translate(ctx, error);
     ctx.rateLimited(afterSeconds(ctx, error.retryAfter));
     await sleep(error.retryAfter * 1000, undefined, { signal: ctx.signal });
   }
@@ -56,7 +53,7 @@ export async function callSlack<Result>(ctx: Context, call: (client: WebClient) 
 }
 
 function clientOf({ config, fetch, signal }: Context): WebClient {
-  return new WebClient(config.bot_token, {
+  return new (sdk().WebClient)(config.bot_token, {
     slackApiUrl: config.api_url.endsWith('/') ? config.api_url : `${config.api_url}/`,
     allowAbsoluteUrls: false,
     // The guarded, recorded fetch, aborted by the signal.
@@ -98,18 +95,18 @@ const MESSAGES: Record<string, string> = {
 
 function translate(ctx: Context, error: unknown): unknown {
   if (error instanceof ConnectorError) return error;
-  if (error instanceof WebAPIRateLimitedError) {
+  if (error instanceof sdk().WebAPIRateLimitedError) {
     return new RateLimitedError(afterSeconds(ctx, error.retryAfter), `Slack asks to wait for ${error.retryAfter} s`);
   }
-  if (error instanceof WebAPIPlatformError) return platformError(error.data.error);
-  if (error instanceof WebAPIHTTPError) {
+  if (error instanceof sdk().WebAPIPlatformError) return platformError(error.data.error);
+  if (error instanceof sdk().WebAPIHTTPError) {
     const message = `Slack returned status ${error.statusCode}`;
     if (error.statusCode === 401 || error.statusCode === 403) return new AuthenticationError('invalid_auth', message);
     return error.statusCode >= 500
       ? new RetryableError('http_error', message)
       : new ConfigurationError('http_error', message);
   }
-  if (error instanceof WebAPIRequestError) {
+  if (error instanceof sdk().WebAPIRequestError) {
     const { original } = error;
     if (original instanceof ConnectorError) return original;
     return new RetryableError('request_failed', `Slack is not reachable: ${original.message}`);

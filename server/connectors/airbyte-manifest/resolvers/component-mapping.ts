@@ -1,4 +1,3 @@
-import { parse } from 'yaml';
 import type { Mapping } from '../components/source-components.ts';
 import { isObject, type Json, type JsonObject } from '../components/references.ts';
 import type { Interpolation } from '../interpolation/template.ts';
@@ -68,6 +67,8 @@ function fitting(before: Json, { value, text }: Found): Json {
 
 function structured(text: string): Json {
   if (text.includes('{{') || text.includes('{%')) return text;
+  // Loaded with its first use: processes start often, and most never need it.
+  const { parse } = require('yaml') as typeof import('yaml');
   try {
     const found = parse(text, { maxAliasCount: 0, logLevel: 'silent' }) as Json;
     return typeof found === 'object' && found !== null ? found : text;

@@ -1,4 +1,4 @@
-import { Ajv, type ErrorObject } from 'ajv';
+import type { ErrorObject } from 'ajv';
 import { compilePattern } from '../interpolation/patterns.ts';
 
 export type Config = Record<string, unknown>;
@@ -21,6 +21,8 @@ export function checkConfig(
   const { $schema: _, id: __, $id: ___, ...schema } = specification;
   const config = structuredClone(given);
   try {
+    // Loaded with its first use: processes start often, and most never need it.
+    const { Ajv } = require('ajv') as typeof import('ajv');
     const ajv = new Ajv({
       strict: false,
       allErrors: true,

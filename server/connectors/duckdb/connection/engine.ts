@@ -1,6 +1,7 @@
-import { type DuckDBConnection, DuckDBInstance, type DuckDBResultReader } from '@duckdb/node-api';
+import type { DuckDBConnection, DuckDBInstance, DuckDBResultReader } from '@duckdb/node-api';
 import { rm } from 'node:fs/promises';
 import { literal, MEMORY_LIMIT } from '../../kits/duckdb/instance.ts';
+import { duckdb } from '../../kits/duckdb/package.ts';
 import type { SqlSession } from '../../kits/sql/dialect.ts';
 import { duckDbError, type Place } from './failures.ts';
 
@@ -20,7 +21,7 @@ export class Engine {
 
   /** `spill`: a folder for what does not fit into memory, made when it is needed and removed at the end. */
   static async open(path: string, spill: string): Promise<Engine> {
-    const instance = await DuckDBInstance.create(':memory:', {
+    const instance = await duckdb().DuckDBInstance.create(':memory:', {
       memory_limit: MEMORY_LIMIT,
       threads: '1',
       autoinstall_known_extensions: 'false',

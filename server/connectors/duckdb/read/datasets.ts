@@ -1,4 +1,5 @@
-import { type DuckDBConnection, StatementType } from '@duckdb/node-api';
+import type { DuckDBConnection } from '@duckdb/node-api';
+import { duckdb } from '../../kits/duckdb/package.ts';
 import { datasetClause, datasetField, datasetStream, describedFields, withFields } from '../../kits/sql/datasets.ts';
 import type { Dataset, Field, ReadRequest, StreamSchema } from '../../contract/connector.ts';
 import { ConfigurationError, ConnectorError, TimeoutError } from '../../contract/errors.ts';
@@ -57,7 +58,7 @@ async function assertQuery(connection: DuckDBConnection, sql: string): Promise<v
   if (statements.count !== 1) throw new ConfigurationError('statement_refused', 'It has to be one query, and no more');
   const statement = await statements.prepare(0);
   try {
-    if (statement.statementType !== StatementType.SELECT) {
+    if (statement.statementType !== duckdb().StatementType.SELECT) {
       throw new ConfigurationError('statement_refused', 'It has to be a query that reads');
     }
     if (statement.parameterCount > 0) {

@@ -1,4 +1,5 @@
-import { type DuckDBAppender, type DuckDBConnection, DuckDBDataChunk, VARCHAR } from '@duckdb/node-api';
+import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api';
+import { duckdb } from '../../kits/duckdb/package.ts';
 import type { Cell } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
 import { StagedChanges } from '../../kits/sql/staged-changes.ts';
@@ -43,7 +44,7 @@ export class Stage {
       : [];
     // What happened to a row follows its cells.
     this.#width = target.columns.length + (isMerge(target) ? 1 : 0);
-    this.#chunk = DuckDBDataChunk.create(Array.from({ length: this.#width }, () => VARCHAR));
+    this.#chunk = duckdb().DuckDBDataChunk.create(Array.from({ length: this.#width }, () => duckdb().VARCHAR));
   }
 
   async add(rows: Cell[][], bytes: number): Promise<void> {

@@ -1,8 +1,5 @@
-import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import accessors from '@duckdb/node-api/lib/vectors/dataAccessors.js';
-
-// The package's own decoder takes U+FEFF at the start of each text for a byte order mark, and drops it.
-Object.assign(accessors, { textDecoder: new TextDecoder('utf-8', { ignoreBOM: true, fatal: true }) });
+import type { DuckDBConnection } from '@duckdb/node-api';
+import { duckdb } from './package.ts';
 
 /** Limit of one reader or writer before it spills to disk. The process needs about 300 MB in addition. */
 export const MEMORY_LIMIT = '256MB';
@@ -14,7 +11,7 @@ export interface DuckDb {
 
 /** Opens an in-memory engine without network access. @param spillTo folder for data that does not fit into memory */
 export async function openDuckDb(spillTo: string | null = null): Promise<DuckDb> {
-  const instance = await DuckDBInstance.create(':memory:', {
+  const instance = await duckdb().DuckDBInstance.create(':memory:', {
     memory_limit: MEMORY_LIMIT,
     threads: '1',
     autoinstall_known_extensions: 'false',

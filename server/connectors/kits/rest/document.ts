@@ -1,5 +1,3 @@
-import { isNode, LineCounter, parseDocument } from 'yaml';
-
 /** Aliases can expand a small document into a huge one. */
 const MAX_ALIASES = 100;
 
@@ -16,6 +14,8 @@ export type DocumentResult = { document: ParsedDocument; problem: null } | { doc
  * @param options.lenient of a name that occurs twice the last value counts, and `<<` merges, as in Python
  */
 export function parseYaml(text: string, { lenient = false }: { lenient?: boolean } = {}): DocumentResult {
+  // Loaded with its first use: processes start often, and most never need it.
+  const { isNode, LineCounter, parseDocument } = require('yaml') as typeof import('yaml');
   const lines = new LineCounter();
   const refuse = (problem: string): DocumentResult => ({ document: null, problem });
   try {

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
-import { type Connection, type ConnectionOptions, createConnection, type SslOptions } from 'mysql2';
+import type { Connection, ConnectionOptions, SslOptions } from 'mysql2';
 import { connectedSocket } from '../../contract/connect.ts';
 import type { FailurePlace } from '../../kits/sql/failures.ts';
 import { tlsOptions } from '../../kits/sql/settings.ts';
@@ -85,6 +85,8 @@ function newClient(config: ServerSettings, { database, tls, socket, timeout_ms }
     flags: ['-FOUND_ROWS', '-CLIENT_QUERY_ATTRIBUTES', '-IGNORE_SPACE'],
     connectAttributes: { program_name: 'data-pipelines' },
   };
+  // Loaded with its first use: processes start often, and most never need it.
+  const { createConnection } = require('mysql2') as typeof import('mysql2');
   const client = createConnection(options);
   // A pending statement rejects with the error. Without a listener the process would exit.
   client.on('error', () => {});

@@ -1,17 +1,5 @@
-import {
-  BIGINT,
-  BLOB,
-  BOOLEAN,
-  DATE,
-  DOUBLE,
-  type DuckDBType,
-  FLOAT,
-  TIME,
-  TIMESTAMP,
-  TIMESTAMPTZ,
-  UUID,
-  VARCHAR,
-} from '@duckdb/node-api';
+import type { DuckDBType } from '@duckdb/node-api';
+import { duckdb } from '../../../duckdb/package.ts';
 import type { TargetColumn } from '../../../../contract/connector.ts';
 import { decimalColumn } from './binary-decimal.ts';
 import { CHUNK_ROWS } from './chunk-tables.ts';
@@ -51,13 +39,25 @@ export function binaryColumn({ source_type, dialect }: TargetColumn): BinaryColu
   return Object.hasOwn(COLUMNS, name) ? COLUMNS[name]!() : null;
 }
 
+type TypeName =
+  | 'BIGINT'
+  | 'BLOB'
+  | 'DATE'
+  | 'DOUBLE'
+  | 'FLOAT'
+  | 'TIME'
+  | 'TIMESTAMP'
+  | 'TIMESTAMPTZ'
+  | 'UUID'
+  | 'VARCHAR';
+
 /** A column whose values have `words` words of 32 bits, the lowest first. */
-function column(type: DuckDBType, words: number, reader: (into: Int32Array) => BinaryColumn['read']): BinaryColumn {
+function column(type: TypeName, words: number, reader: (into: Int32Array) => BinaryColumn['read']): BinaryColumn {
   const into = new Int32Array(CHUNK_ROWS * words);
-  return { type, width: 4 * words, values: into.buffer, read: reader(into) };
+  return { type: duckdb()[type], width: 4 * words, values: into.buffer, read: reader(into) };
 }
 
-const swapped = (type: DuckDBType) => () =>
+const swapped = (type: TypeName) => () =>
   column(type, 2, (into) => ({ view }, row, at) => {
     into[2 * row] = view.getInt32(at + 4);
     into[2 * row + 1] = view.getInt32(at);
@@ -65,13 +65,13 @@ const swapped = (type: DuckDBType) => () =>
 
 /** Integers of every size become BIGINT. */
 const integer = (value: (view: DataView, at: number) => number) => () =>
-  column(BIGINT, 2, (into) => ({ view }, row, at) => {
+  column('BIGINT', 2, (into) => ({ view }, row, at) => {
     const whole = value(view, at);
     into[2 * row] = whole;
     into[2 * row + 1] = whole < 0 ? -1 : 0;
   });
 
-const timestamp = (type: DuckDBType) => () =>
+const timestamp = (type: TypeName) => () =>
   column(type, 2, (into) => ({ view }, row, at) => {
     let [low, high] = [view.getUint32(at + 4), view.getInt32(at)];
     if (high === LEAST && low === 0) low = 1;
@@ -85,14 +85,14 @@ const timestamp = (type: DuckDBType) => () =>
   });
 
 const date = () =>
-  column(DATE, 1, (into) => ({ view }, row, at) => {
+  column('DATE', 1, (into) => ({ view }, row, at) => {
     const days = view.getInt32(at);
     into[row] = days === MOST ? MOST : days === LEAST ? LEAST + 1 : days + EPOCH_DAYS;
   });
 
 /** DuckDB stores a UUID as a 128-bit integer with the sign bit flipped. */
 const uuid = () =>
-  column(UUID, 4, (into) => ({ view }, row, at) => {
+  column('UUID', 4, (into) => ({ view }, row, at) => {
     for (let word = 0; word < 4; word += 1) into[4 * row + word] = view.getInt32(at + 12 - 4 * word);
     into[4 * row + 3]! ^= LEAST;
   });
@@ -102,17 +102,17 @@ function boolean(): BinaryColumn {
   const read: BinaryColumn['read'] = ({ bytes }, row, at) => {
     into[row] = bytes[at]!;
   };
-  return { type: BOOLEAN, width: 1, values: into.buffer, read };
+  return { type: duckdb().BOOLEAN, width: 1, values: into.buffer, read };
 }
 
 const real = () =>
-  column(FLOAT, 1, (into) => ({ view }, row, at) => {
+  column('FLOAT', 1, (into) => ({ view }, row, at) => {
     into[row] = view.getInt32(at);
   });
 
 /** @param skip number of bytes before the text */
 const text =
-  (type: DuckDBType, skip = 0) =>
+  (type: TypeName, skip = 0) =>
   () => {
     const places = { at: new Uint32Array(CHUNK_ROWS), length: new Uint32Array(CHUNK_ROWS) };
     const noted = column(type, 4, () => (_, row, at, length) => {
@@ -127,21 +127,21 @@ const COLUMNS: Record<string, () => BinaryColumn> = {
   smallint: integer((view, at) => view.getInt16(at)),
   integer: integer((view, at) => view.getInt32(at)),
   oid: integer((view, at) => view.getUint32(at)),
-  bigint: swapped(BIGINT),
+  bigint: swapped('BIGINT'),
   real,
-  'double precision': swapped(DOUBLE),
+  'double precision': swapped('DOUBLE'),
   boolean,
   date,
-  'timestamp without time zone': timestamp(TIMESTAMP),
-  'timestamp with time zone': timestamp(TIMESTAMPTZ),
-  'time without time zone': swapped(TIME),
+  'timestamp without time zone': timestamp('TIMESTAMP'),
+  'timestamp with time zone': timestamp('TIMESTAMPTZ'),
+  'time without time zone': swapped('TIME'),
   uuid,
-  text: text(VARCHAR),
-  'character varying': text(VARCHAR),
-  character: text(VARCHAR),
-  name: text(VARCHAR),
-  json: text(VARCHAR),
+  text: text('VARCHAR'),
+  'character varying': text('VARCHAR'),
+  character: text('VARCHAR'),
+  name: text('VARCHAR'),
+  json: text('VARCHAR'),
   // The first byte is the version.
-  jsonb: text(VARCHAR, 1),
-  bytea: text(BLOB),
+  jsonb: text('VARCHAR', 1),
+  bytea: text('BLOB'),
 };

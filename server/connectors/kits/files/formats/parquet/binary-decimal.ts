@@ -1,4 +1,4 @@
-import { DECIMAL } from '@duckdb/node-api';
+import { duckdb } from '../../../duckdb/package.ts';
 import type { BinaryColumn, RowBuffer } from './binary-columns.ts';
 import { CHUNK_ROWS } from './chunk-tables.ts';
 
@@ -27,7 +27,7 @@ export function decimalColumn(precision: number, scale: number): BinaryColumn | 
   const cut = 4 * after - scale;
   const limit = 10 ** precision;
   return {
-    type: DECIMAL(precision, scale),
+    type: duckdb().DECIMAL(precision, scale),
     width,
     values,
     read(page, row, at) {

@@ -1,5 +1,5 @@
-import { BLOB, DuckDBDataChunk } from '@duckdb/node-api';
-import duckdb from '@duckdb/node-bindings';
+import type { DuckDBDataChunk } from '@duckdb/node-api';
+import { duckdb, duckdbBindings } from '../../../duckdb/package.ts';
 import { DataError } from '../../../../contract/errors.ts';
 import type { BinaryColumn, RowBuffer } from './binary-columns.ts';
 import { CHUNK_ROWS } from './chunk-tables.ts';
@@ -24,7 +24,7 @@ export class BinaryRows {
   readonly #page: RowBuffer;
   readonly #chunk: DuckDBDataChunk;
   /** Keeps a copy of the buffer in DuckDB's memory while a chunk points into it. */
-  readonly #held = DuckDBDataChunk.create([BLOB], 1);
+  readonly #held = duckdb().DuckDBDataChunk.create([duckdb().BLOB], 1);
   readonly #nulls: Uint8Array<ArrayBuffer>[];
   readonly #hasNulls: boolean[];
   /** Offsets in the buffer: the start of the next row and the end of the data. */
@@ -41,7 +41,7 @@ export class BinaryRows {
     private readonly names: readonly string[],
   ) {
     this.#page = pageOf(PAGE_BYTES);
-    this.#chunk = DuckDBDataChunk.create(columns.map(({ type }) => type));
+    this.#chunk = duckdb().DuckDBDataChunk.create(columns.map(({ type }) => type));
     this.#nulls = columns.map(() => new Uint8Array(CHUNK_ROWS / 8).fill(0xff));
     this.#hasNulls = columns.map(() => false);
   }
@@ -131,17 +131,18 @@ export class BinaryRows {
   }
 
   #fill(): void {
+    const bindings = duckdbBindings();
     const address = this.columns.some(({ places }) => places) ? this.#hold() : null;
     this.#chunk.reset();
     this.#chunk.rowCount = this.#rows;
     this.columns.forEach((column, index) => {
-      const vector = duckdb.data_chunk_get_vector(this.#chunk.chunk, index);
+      const vector = bindings.data_chunk_get_vector(this.#chunk.chunk, index);
       if (address) pointTexts(column, { page: this.#page, rows: this.#rows, address });
-      duckdb.copy_data_to_vector(vector, 0, column.values, 0, this.#rows * column.width);
+      bindings.copy_data_to_vector(vector, 0, column.values, 0, this.#rows * column.width);
       if (!this.#hasNulls[index]) return;
       const nulls = this.#nulls[index]!;
-      duckdb.vector_ensure_validity_writable(vector);
-      duckdb.copy_data_to_vector_validity(vector, 0, nulls.buffer, 0, 8 * Math.ceil(this.#rows / 64));
+      bindings.vector_ensure_validity_writable(vector);
+      bindings.copy_data_to_vector_validity(vector, 0, nulls.buffer, 0, 8 * Math.ceil(this.#rows / 64));
       nulls.fill(0xff);
       this.#hasNulls[index] = false;
     });
@@ -152,11 +153,12 @@ export class BinaryRows {
    * text is short enough to be stored inline, too.
    */
   #hold(): Address {
+    const bindings = duckdbBindings();
     this.#held.reset();
     this.#held.rowCount = 1;
-    const vector = duckdb.data_chunk_get_vector(this.#held.chunk, 0);
-    duckdb.vector_assign_string_element_len(vector, 0, this.#page.bytes.subarray(0, this.#at));
-    const { buffer, byteOffset } = duckdb.vector_get_data(vector, 16);
+    const vector = bindings.data_chunk_get_vector(this.#held.chunk, 0);
+    bindings.vector_assign_string_element_len(vector, 0, this.#page.bytes.subarray(0, this.#at));
+    const { buffer, byteOffset } = bindings.vector_get_data(vector, 16);
     const pointer = new DataView(buffer, byteOffset, 16);
     return { low: pointer.getUint32(8, true), high: pointer.getUint32(12, true) };
   }

@@ -1,5 +1,5 @@
 import type { DuckDBDataChunk } from '@duckdb/node-api';
-import duckdb from '@duckdb/node-bindings';
+import { duckdbBindings } from '../../../duckdb/package.ts';
 
 /** `duckdb_string_t` of DuckDB's C API: a length, then the text itself if it is short, otherwise a pointer to it. */
 const STRING_BYTES = 16;
@@ -16,15 +16,16 @@ interface Run {
 
 /** The joined bytes of the texts in a chunk's first column, without creating JavaScript strings. There must be no NULL. */
 export function joinedTexts(chunk: DuckDBDataChunk): Uint8Array {
-  const vector = duckdb.data_chunk_get_vector(chunk.chunk, 0);
-  const strings = duckdb.vector_get_data(vector, chunk.rowCount * STRING_BYTES);
+  const bindings = duckdbBindings();
+  const vector = bindings.data_chunk_get_vector(chunk.chunk, 0);
+  const strings = bindings.vector_get_data(vector, chunk.rowCount * STRING_BYTES);
   const runs = runsOf(new DataView(strings.buffer, strings.byteOffset, strings.byteLength));
   const bytes = new Uint8Array(runs.reduce((sum, { length }) => sum + length, 0));
   let to = 0;
   for (const { at, length, inlined } of runs) {
     const from = inlined
       ? strings.subarray(at, at + length)
-      : duckdb.get_data_from_pointer(strings.buffer as ArrayBuffer, strings.byteOffset + at, length);
+      : bindings.get_data_from_pointer(strings.buffer as ArrayBuffer, strings.byteOffset + at, length);
     bytes.set(from, to);
     to += length;
   }

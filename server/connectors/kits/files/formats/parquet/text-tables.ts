@@ -1,4 +1,5 @@
-import { type DuckDBConnection, DuckDBDataChunk, VARCHAR } from '@duckdb/node-api';
+import type { DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api';
+import { duckdb } from '../../../duckdb/package.ts';
 import type { Cell } from '../../../../contract/connector.ts';
 import { CHUNK_ROWS, ChunkTables, FLUSH_BYTES } from './chunk-tables.ts';
 
@@ -11,7 +12,7 @@ export class TextTables {
     connection: DuckDBConnection,
     private readonly width: number,
   ) {
-    this.#chunk = DuckDBDataChunk.create(Array.from({ length: width }, () => VARCHAR));
+    this.#chunk = duckdb().DuckDBDataChunk.create(Array.from({ length: width }, () => duckdb().VARCHAR));
     this.#tables = new ChunkTables(
       connection,
       Array.from({ length: width }, () => 'VARCHAR'),

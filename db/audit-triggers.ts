@@ -74,7 +74,14 @@ export const AUDITED: readonly AuditedTable[] = [
     table: connectionStreams,
     type: 'stream',
     by_calls: ['state'],
-    bookkeeping: ['state_version', 'committed_version', 'cursor_updated_at', 'loaded_columns', 'row_count_last_run'],
+    bookkeeping: [
+      'state_version',
+      'committed_version',
+      'cursor_updated_at',
+      'loaded_columns',
+      'row_count_last_run',
+      'fresh_at',
+    ],
   },
   {
     table: accountConnectors,

@@ -167,6 +167,8 @@ export const connectionStreams = pgTable(
     /** The types with which each column of the destination was last written, by name. */
     loaded_columns: jsonb('loaded_columns').$type<Record<string, ColumnHistory>>(),
     row_count_last_run: bigint('row_count_last_run', { mode: 'number' }),
+    /** The table has everything that the source had at this moment; null: not loaded since it was given this name. */
+    fresh_at: instant('fresh_at'),
   },
   (t) => [
     ...knownValues('connection_streams', t),

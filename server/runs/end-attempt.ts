@@ -2,6 +2,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import {
   connectionStreams,
   type ReadyStream,
+  type RunRow,
   type StoredLogLine,
   type StoredRunError,
   type StoredWarning,
@@ -19,6 +20,7 @@ import { recordFailure, recordSuccess } from './connector-health.ts';
 import { rediscoverChanged } from '../catalog/request-discovery.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
 import { advanceRun } from './finish-run.ts';
+import { freshSince } from './log/freshness.ts';
 import { lockRun } from './lock-run.ts';
 import { withLastLines } from './log/append-lines.ts';
 import { lineOf } from './log/end-line.ts';
@@ -78,7 +80,7 @@ export async function endAttempt(
     await queue.send(db, executeStream, { stream_run_id: stream.id }, options);
   } else if (outcome.kind !== 'ready') {
     await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
-    await rememberRows(db, stream, outcome);
+    await rememberRows(db, run, { stream, outcome });
     await forgetDeliveries(db, stream.id);
     if (outcome.kind === 'succeeded') await recordSuccess(db, claim);
     if (outcome.kind === 'failed') {
@@ -149,10 +151,14 @@ function resumeAt(outcome: Outcome, stream: StreamRunRow): Date | number | undef
   return backoffSeconds(stream.attempts_without_progress, outcome.backoff_base_seconds);
 }
 
-async function rememberRows(db: Db, stream: StreamRunRow, outcome: Outcome): Promise<void> {
+async function rememberRows(
+  db: Db,
+  run: RunRow,
+  { stream, outcome }: { stream: StreamRunRow; outcome: Outcome },
+): Promise<void> {
   if (outcome.kind !== 'succeeded') return;
   await db
     .update(connectionStreams)
-    .set({ row_count_last_run: stream.rows_loaded })
+    .set({ row_count_last_run: stream.rows_loaded, ...freshSince(run, stream.started_at) })
     .where(eq(connectionStreams.id, stream.stream_id));
 }

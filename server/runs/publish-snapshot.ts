@@ -17,6 +17,7 @@ import { emitStreamEvent } from '../events/run-events.ts';
 import { backoffSeconds, isLiveRun, LIVE_STREAM, MAX_ATTEMPTS_WITHOUT_PROGRESS } from '../pipeline/run-states.ts';
 import type { Queue } from '../queue/boss.ts';
 import { publishTables } from '../queue/jobs.ts';
+import { freshSince } from './log/freshness.ts';
 import { lockRun } from './lock-run.ts';
 import { failedLine, stoppedLine, withLine } from './log/append-lines.ts';
 import { isGrouped, sharedSnapshotOf } from './shared-snapshot.ts';
@@ -229,7 +230,12 @@ export async function succeedPublished(db: Db, { run, streams }: Pick<Publicatio
     await emitStreamEvent(db, { event: 'stream_run_succeeded', run, stream });
     await db
       .update(connectionStreams)
-      .set({ row_count_last_run: stream.rows_loaded, loaded_columns: ready.loaded_columns })
+      .set({
+        row_count_last_run: stream.rows_loaded,
+        loaded_columns: ready.loaded_columns,
+        // The snapshot may be older than the claim of this stream.
+        ...freshSince(run, run.started_at),
+      })
       .where(eq(connectionStreams.id, stream.stream_id));
   }
 }

@@ -59,8 +59,16 @@ test('a pipeline created through the API moves its rows, and every resource repo
   });
   const stream = connection.streams.find((one: { selected: boolean }) => one.selected);
   expect(stream).toMatchObject({ name: 'events', row_count_last_run: 500, cursor_value: expect.any(String) });
+  const summary = async () =>
+    (await call('GET', '/connection_summaries')).body.find((one: { id: string }) => one.id === id);
+  expect((await summary()).fresh_at).toBe(stream.fresh_at);
   const [streamRun] = (await call('GET', `/connections/${id}/runs/${run_id}/stream_runs`)).body;
-  expect(streamRun).toMatchObject({ status: 'succeeded', progress_percent: 100, cursor_after: stream.cursor_value });
+  expect(streamRun).toMatchObject({
+    status: 'succeeded',
+    progress_percent: 100,
+    cursor_after: stream.cursor_value,
+    started_at: stream.fresh_at,
+  });
   expect(streamRun.has_network_logs.destination).toBe(true);
   const log = gunzipSync(Buffer.from(await (await raw(`/connection_runs/${run_id}/network_logs`)).arrayBuffer()));
   const entries = log
@@ -69,6 +77,8 @@ test('a pipeline created through the API moves its rows, and every resource repo
     .split('\n')
     .map((line) => JSON.parse(line));
   expect(entries.every((entry) => entry.connection_run_id === run_id)).toBe(true);
+  await call('POST', `/connections/${id}`, { table_prefix: 'other_' });
+  expect((await summary()).fresh_at).toBeNull();
 });
 
 test('a discovery queued by update_catalog finds new streams of the source', async () => {

@@ -150,6 +150,7 @@ describe('runs and logs', () => {
     ];
     expect(log).toEqual(steps.map((step) => expect.stringContaining(step)));
     expect((await cli.run(['runs', 'log', name, '--level', 'warning'])).err).toContain('No matching lines');
+    expect((await cli.run(['status'])).out).toMatch(/behind +.+: .+ s behind/);
     const [trend] = (await call('GET', `/connections/${last.connection_id}/runs/${last.id}/trends`)).body;
     expect(trend).toMatchObject({ median_rows_loaded: 7, runs: [{ connection_run_id: first.id, number: 1 }] });
     expect(trend.runs).toHaveLength(1);

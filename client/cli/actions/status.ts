@@ -1,6 +1,6 @@
 import type { ApiClient } from '../../api.ts';
 import type { Cli } from '../context.ts';
-import { colouredStatus, moment, number } from '../style.ts';
+import { colouredStatus, duration, moment, number } from '../style.ts';
 import { showThing, table } from '../table.ts';
 
 type Connection = Awaited<ReturnType<ApiClient['connections']['summaries']['query']>>[number];
@@ -32,6 +32,7 @@ export async function status(cli: Cli, flags: { json: boolean }): Promise<void> 
         last_run_at: last_run?.finished_at ?? null,
       })),
     },
+    furthest_behind: stalest(connections).map(({ id, name, fresh_at }) => ({ id, name, fresh_at })),
     open_cases: open.map(({ id, number: own, title, severity }) => ({ id, number: own, title, severity })),
   };
   const { total, active, running } = document.connections;
@@ -40,6 +41,7 @@ export async function status(cli: Cli, flags: { json: boolean }): Promise<void> 
     lines: {
       service: `${document.service.url}, ${ready.status}${ready.detail ? `: ${ready.detail}` : ''}`,
       connections: `${number(total)}, ${number(active)} active, ${number(running)} running, ${number(attention.length)} need attention`,
+      behind: document.furthest_behind.map(({ name, fresh_at }) => `${name}: ${behind(fresh_at)}`).join(', ') || '–',
       cases: `${number(open.length)} open`,
     },
   });
@@ -48,6 +50,18 @@ export async function status(cli: Cli, flags: { json: boolean }): Promise<void> 
   if (open.length > 0) cli.print(`\n${open.map((one) => `#${one.number} ${one.severity}: ${one.title}`).join('\n')}`);
 }
 
+const LISTED = 3;
+
+/** Active connections whose tables hold the oldest state of their source. */
+const stalest = (connections: Connection[]) =>
+  connections
+    .filter((one) => one.status === 'active' && one.fresh_at !== null)
+    .toSorted((a, b) => Date.parse(a.fresh_at!) - Date.parse(b.fresh_at!))
+    .slice(0, LISTED);
+
+const behind = (fresh_at: string | null): string =>
+  fresh_at === null ? 'never loaded' : `${duration(Math.max(0, Date.now() - Date.parse(fresh_at)))} behind`;
+
 const attentionTable = (cli: Cli, connections: Connection[]): string =>
   table(cli, connections, {
     columns: {
@@ -55,6 +69,7 @@ const attentionTable = (cli: Cli, connections: Connection[]): string =>
       status: (one) => colouredStatus(cli.style, one.status),
       health: ({ health }) => colouredStatus(cli.style, health),
       'last run': ({ last_run }) => moment(last_run?.finished_at ?? last_run?.started_at),
+      tables: ({ fresh_at }) => behind(fresh_at),
       reason: ({ status_reason }) => status_reason ?? '',
     },
   });

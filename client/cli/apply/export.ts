@@ -88,6 +88,7 @@ function streamBody(stream: Current['connections'][number]['streams'][number]): 
     cursor_value: _value,
     cursor_updated_at: _at,
     row_count_last_run: _rows,
+    fresh_at: _fresh,
     ...rest
   } = stream;
   return withoutEmpty(withoutDefaults(plain(rest) as Body, DEFAULTS.streams));

@@ -49,6 +49,19 @@ export function formatRelativeTime(at: string, now: number): string {
   return relative.format(Math.trunc(seconds / found[1]), found[0]);
 }
 
+/** `4 min behind` */
+export function formatBehind(fresh_at: string, now: number): string {
+  const seconds = Math.max(0, Math.round((now - Date.parse(fresh_at)) / 1000));
+  const [unit, , size] = BEHIND.find(([, least]) => seconds >= least) ?? ['s', 0, 1];
+  return `${Math.trunc(seconds / size)} ${unit} behind`;
+}
+
+const BEHIND: [unit: string, from_seconds: number, seconds: number][] = [
+  ['days', 172_800, 86_400],
+  ['h', 7_200, 3_600],
+  ['min', 60, 60],
+];
+
 /** `850 ms`, `12.3 s`, `4 min 5 s`, `2 h 10 min` */
 export function formatDuration(ms: number | null): string {
   if (ms === null) return '–';

@@ -1,6 +1,6 @@
 import { useEffect } from 'react';
 import { createStore } from '../store.ts';
-import { formatDateTime, formatRelativeTime } from './format.ts';
+import { formatBehind, formatDateTime, formatRelativeTime } from './format.ts';
 
 const now = createStore(Date.now());
 const TICK_MS = 10_000;
@@ -30,6 +30,17 @@ export function RelativeTime({ at, never = '–' }: { at: string | null; never?:
   return (
     <time dateTime={at} title={formatDateTime(at)}>
       {formatRelativeTime(at, current)}
+    </time>
+  );
+}
+
+/** How far a table is behind its source; nothing before its first load. */
+export function Freshness({ at }: { at: string | null }) {
+  const current = useNow();
+  if (at === null) return null;
+  return (
+    <time dateTime={at} title={`Has everything that the source had at ${formatDateTime(at)}`}>
+      {formatBehind(at, current)}
     </time>
   );
 }

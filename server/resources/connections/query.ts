@@ -22,7 +22,8 @@ const streamsJson = sql<ConnectionStream[]>`(
     'destination_sync_mode', s.destination_sync_mode, 'cursor_field', s.cursor_field, 'primary_key', s.primary_key,
     'destination_table', s.destination_table, 'shared_destination_table', s.shared_destination_table, 'backfill_days', s.backfill_days, 'fields', s.fields,
     'filters', s.filters, 'dataset_sql', s.dataset_sql, 'mapping', s.mapping, 'cursor_value', s.state ->> 'cursor',
-    'cursor_updated_at', ${iso('s.cursor_updated_at')}, 'row_count_last_run', s.row_count_last_run
+    'cursor_updated_at', ${iso('s.cursor_updated_at')}, 'row_count_last_run', s.row_count_last_run,
+    'fresh_at', ${iso('s.fresh_at')}
   ) order by coalesce(s.namespace, '') collate "C", s.name collate "C"), '[]')
   from connection_streams s where s.connection_id = ${connections.id})`;
 
@@ -89,6 +90,11 @@ const recentRunsJson = sql<
     select * from connection_runs newest where newest.connection_id = ${connections.id}
     order by newest.created_at desc, newest.id desc limit 16) r)`;
 
+/** Of the selected stream that is the furthest behind; null if one was not loaded yet. */
+const freshAt = sql<string | null>`(
+  select case when count(*) = count(s.fresh_at) then ${iso('min(s.fresh_at)')} end
+  from connection_streams s where s.connection_id = ${connections.id} and s.selected)`;
+
 /** Selects summaries: no streams, but the last runs. Newest first. */
 export const selectSummaries = (db: Db, where: SQL | undefined) =>
   db
@@ -99,6 +105,7 @@ export const selectSummaries = (db: Db, where: SQL | undefined) =>
       last_run: lastRunJson,
       active_run_id: activeRunId,
       recent_runs: recentRunsJson,
+      fresh_at: freshAt,
     })
     .from(connections)
     .innerJoin(source, eq(source.id, connections.source_id))

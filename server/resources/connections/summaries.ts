@@ -34,6 +34,10 @@ export const ConnectionSummary = z.object({
   next_run_at: shape.next_run_at,
   consecutive_failures: shape.consecutive_failures,
   last_run: shape.last_run,
+  fresh_at: z.string().nullable().meta({
+    format: 'date-time',
+    description: 'Of the selected stream that is the furthest behind; null if one was never loaded.',
+  }),
   recent_runs: z.array(StripRun).meta({ description: 'At most the last 16, newest last.' }),
 });
 export type ConnectionSummary = z.infer<typeof ConnectionSummary>;
@@ -42,14 +46,14 @@ export type ConnectionSummary = z.infer<typeof ConnectionSummary>;
 export async function listSummaries(ctx: Ctx): Promise<ConnectionSummary[]> {
   const records = await selectSummaries(ctx.db, ofAccount(ctx.principal.account_id));
   const now = ctx.deps.now();
-  return records.map(({ recent_runs, ...record }) => {
+  return records.map(({ recent_runs, fresh_at, ...record }) => {
     const shown = presentConnection({ ...record, streams: [], log_lag: null, created_by: null, updated_by: null }, now);
-    return { ...picked(shown), recent_runs };
+    return { ...picked(shown), fresh_at, recent_runs };
   });
 }
 
 /** Lists every key: this trusted output is not parsed, so extra keys would reach clients. */
-const picked = (connection: ConnectionSchema): Omit<ConnectionSummary, 'recent_runs'> => ({
+const picked = (connection: ConnectionSchema): Omit<ConnectionSummary, 'recent_runs' | 'fresh_at'> => ({
   id: connection.id,
   name: connection.name,
   kind: connection.kind,

@@ -9,6 +9,7 @@ import { type Attempt, WorkerStopping } from '../attempt.ts';
 import { recordColumns } from '../column-history.ts';
 import { openSides, recordCommitted } from '../move-stream.ts';
 import { CheckpointPace } from '../pace/checkpoint-pace.ts';
+import { recordFreshness } from '../../runs/log/freshness.ts';
 import { noteCommit, noteLogRead } from '../transfer-notes.ts';
 import { withAttempts } from './attempts-failed.ts';
 import { confirmLog, noteLag, registerConsumers, statesOfOthers } from './cdc-consumers.ts';
@@ -189,7 +190,11 @@ async function applyAll(
   const pace = new CheckpointPace('append_dedup', leader.deps.config.CHECKPOINT_KB * 1024);
   let states: (StreamState | null)[] = members.map(({ request }) => request.state);
   let lag_stored = 0;
+  // Once nothing is read ahead, what comes was read later.
+  let emptied = Date.now();
   const apply = async ({ batch, hasMore }: Gathered) => {
+    const not_before = emptied;
+    if (!hasMore) emptied = Date.now();
     leader.signal.throwIfAborted();
     const due = pace.due(await write(pass, batch));
     if (!batch.states) return;
@@ -201,6 +206,8 @@ async function applyAll(
     lag_stored = performance.now();
     const attempts = members.map(({ attempt }) => attempt);
     await noteLag(attempts, batch.lag);
+    if (batch.lag.seconds !== undefined)
+      await recordFreshness(leader.deps.db, idsOf(attempts), asOf(not_before, batch.lag.seconds));
   };
   for await (const gathered of batches) {
     await apply(gathered).catch((error) => {
@@ -211,6 +218,11 @@ async function applyAll(
   }
   return states;
 }
+
+/** A batch may have been on its way already. */
+const ON_ITS_WAY_MS = 1000;
+const asOf = (measured_ms: number, seconds: number) => new Date(measured_ms - ON_ITS_WAY_MS - 1000 * seconds);
+const idsOf = (attempts: readonly Attempt[]) => attempts.map(({ claim }) => claim.stream.id);
 
 /** @returns the bytes that were read */
 async function write({ members, writer }: Pass, { parts }: ReplicatedBatch): Promise<number> {

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams, useSearchParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
-import { RelativeTime } from '../../components/relative-time.tsx';
+import { Freshness, RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
@@ -43,6 +43,7 @@ function Tabbed({ connection }: { connection: Connection }) {
               , next <RelativeTime at={next_run_at} />
             </>
           )}
+          <Behind connection={connection} />
         </>
       }
       actions={<Actions connection={connection} />}
@@ -75,6 +76,19 @@ function Tabbed({ connection }: { connection: Connection }) {
         </Tabs.Panel>
       </Tabs>
     </Page>
+  );
+}
+
+/** The table that is the furthest behind. */
+function Behind({ connection: { streams } }: { connection: Connection }) {
+  const loaded = streams.filter(({ selected, fresh_at }) => selected && fresh_at !== null);
+  const [last] = loaded.toSorted((a, b) => Date.parse(a.fresh_at!) - Date.parse(b.fresh_at!));
+  if (!last) return null;
+  return (
+    <>
+      {' '}
+      · {last.name}: <Freshness at={last.fresh_at} />
+    </>
   );
 }
 

@@ -7,6 +7,7 @@ import { Failure } from '../../components/failure.tsx';
 import { formatCompact, pluralize } from '../../components/format.ts';
 import { SearchField } from '../../components/search-field.tsx';
 import { Icon } from '../../components/icon.tsx';
+import { Freshness } from '../../components/relative-time.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { labelOf } from '../../components/status.tsx';
@@ -176,6 +177,8 @@ function StreamLine({ stream, isOpen, isChanged, disabled, toggle, select }: Str
           )}
         </span>
         <span className="dimmed number">
+          {stream.selected && <Freshness at={stream.fresh_at} />}
+          {stream.selected && stream.fresh_at !== null && stream.row_count_last_run !== null && ' · '}
           {stream.row_count_last_run === null ? '' : `${formatCompact(stream.row_count_last_run)} rows`}
         </span>
         <Icon name="down" size={16} />

@@ -3,7 +3,7 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useLayoutEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import type { RouterOutputs } from '../../api.ts';
-import { RelativeTime } from '../../components/relative-time.tsx';
+import { Freshness, RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { RunStrip } from '../../components/run-strip.tsx';
 import { Status, wordsOf } from '../../components/status.tsx';
@@ -78,7 +78,7 @@ const UNTIMED: Partial<Record<Summary['schedule']['type'], string>> = { manual: 
 
 /** Memoised, so that scrolling only renders rows that become visible. */
 const Row = memo(function ConnectionRow({ connection, isSelected, toggle }: RowProps) {
-  const { id, name, source, destination, recent_runs, last_run, next_run_at, tags } = connection;
+  const { id, name, source, destination, recent_runs, last_run, next_run_at, fresh_at, tags } = connection;
   return (
     <article className="connection" data-selectable={toggle ? true : undefined}>
       {toggle && (
@@ -110,6 +110,9 @@ const Row = memo(function ConnectionRow({ connection, isSelected, toggle }: RowP
       <span className="connection-when">
         <span className="only-phone">Last run </span>
         <RelativeTime at={last_run?.started_at ?? null} never="Never" />
+        <small className="behind">
+          <Freshness at={fresh_at} />
+        </small>
       </span>
       <span className="connection-when">
         <span className="only-phone">Next run </span>

@@ -70,6 +70,7 @@ function streamOf(
     cursor_value: null,
     cursor_updated_at: null,
     row_count_last_run: null,
+    fresh_at: null,
     selected: edit.selected ?? item.suggested,
     sync_mode,
     destination_sync_mode: edit.destination_sync_mode ?? best,

@@ -78,6 +78,9 @@ export const ConnectionStream = z
     cursor_value: z.string().nullable(),
     cursor_updated_at: instant().nullable(),
     row_count_last_run: count().nullable(),
+    fresh_at: instant().nullable().meta({
+      description: 'The table has everything that the source had at this moment. Null before the first load.',
+    }),
   })
   .meta({ id: 'ConnectionStream' });
 export type ConnectionStream = z.infer<typeof ConnectionStream>;

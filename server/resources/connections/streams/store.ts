@@ -33,7 +33,13 @@ export async function storeStreams(
   for (const stream of plan.planned) {
     const row = known.get(streamKey(stream));
     if (!row || Bun.deepEquals(settingsOf(row), stream.settings)) continue;
-    await ctx.db.update(connectionStreams).set(stream.settings).where(eq(connectionStreams.id, row.id));
+    await ctx.db
+      .update(connectionStreams)
+      .set({
+        ...stream.settings,
+        ...(row.destination_table !== stream.settings.destination_table && { fresh_at: null }),
+      })
+      .where(eq(connectionStreams.id, row.id));
     changed = true;
   }
   return changed;

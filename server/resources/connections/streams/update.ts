@@ -49,6 +49,10 @@ export async function updateStreams(
     const rows = before.map((row) => ({ ...row, settings: settingsOf(row), field: 'streams', isChecked: true }));
     refuseFindings(await findSharedTables(ctx, rows, where));
   }
+  if (moved) {
+    const own = eq(connectionStreams.connection_id, connection.id);
+    await ctx.db.update(connectionStreams).set({ fresh_at: null }).where(own);
+  }
   if (reset_cursor && (await resetCursors(ctx, { connection, before, reset_cursor }))) changed.push('cursors');
   return changed;
 }

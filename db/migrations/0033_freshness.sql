@@ -1,0 +1,1 @@
+ALTER TABLE "connection_streams" ADD COLUMN "fresh_at" timestamp(3) with time zone;

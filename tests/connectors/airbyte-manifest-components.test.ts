@@ -57,7 +57,9 @@ describe('components in Python', () => {
         }),
       },
       transformations: [
-        custom('Transformation', 'Sum', { fields: [{ path: ['total'], value: '{{ record.n }}' }] }),
+        custom('Transformation', 'Sum', {
+          fields: [{ path: ['total'], value: '{{ record.n }}', value_type: 'integer' }],
+        }),
         { type: 'AddFields', fields: [{ path: ['twice'], value: '{{ record.total * 2 }}' }] },
         custom('Transformation', 'Tag', { prefix: 'p', $parameters: { name: 'x' } }),
       ],

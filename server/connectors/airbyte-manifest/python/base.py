@@ -95,6 +95,9 @@ class StreamSlice(collections.abc.Mapping):
         return bool(self._stream_slice) or bool(self.extra_fields)
 
 
+_TYPE_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
 def _evaluate(kind, text, config, parameters, scope):
     return _ask("evaluate", kind, text, {**scope, "config": config, "parameters": parameters or {}})
 
@@ -112,10 +115,11 @@ class InterpolatedString:
         self.default = default or string
         self._parameters = parameters
 
-    def eval(self, config, **scope):
-        if "{{" not in self.string and "{%" not in self.string and "{#" not in self.string:
+    def eval(self, config, valid_types=None, **scope):
+        kind = _TYPE_NAMES[valid_types[0]] if valid_types else "any"
+        if kind == "any" and "{{" not in self.string and "{%" not in self.string and "{#" not in self.string:
             return _literal(self.string)
-        return _evaluate("field", self.string, config, self._parameters, scope)
+        return _evaluate(kind, self.string, config, self._parameters, scope)
 
     def __eq__(self, other):
         return isinstance(other, InterpolatedString) and (self.string, self.default) == (other.string, other.default)
@@ -539,6 +543,10 @@ class AddedFieldDefinition:
     parameters: InitVar[Mapping[str, Any]] = None
 
 
+def _value_type(name):
+    return next((type for type, known in _TYPE_NAMES.items() if known == name), name)
+
+
 @dataclass
 class AddFields(RecordTransformation):
     fields: List[AddedFieldDefinition]
@@ -549,15 +557,14 @@ class AddFields(RecordTransformation):
     def __post_init__(self, parameters):
         self._filter_interpolator = InterpolatedBoolean(condition=self.condition, parameters=parameters)
         for one in self.fields:
-            if one.value_type is not None:
-                raise NotImplementedError("value_type is not supported in a custom AddFields")
             value = InterpolatedString.create(one.value, parameters=parameters)
-            self._parsed_fields.append(AddedFieldDefinition(one.path, value))
+            self._parsed_fields.append(AddedFieldDefinition(one.path, value, _value_type(one.value_type)))
 
     def transform(self, record, config=None, stream_state=None, stream_slice=None):
         scope = {"record": record, "stream_slice": stream_slice}
         for one in self._parsed_fields:
-            value = one.value.eval(config or {}, **scope)
+            types_of_value = (one.value_type,) if one.value_type else None
+            value = one.value.eval(config or {}, valid_types=types_of_value, **scope)
             if not self.condition or self._filter_interpolator.eval(config or {}, value=value, path=one.path, **scope):
                 dpath_new(record, one.path, value)
 

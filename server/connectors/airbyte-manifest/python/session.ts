@@ -85,8 +85,8 @@ export class PythonSession {
 
   async #open(depth: number): Promise<Sandbox> {
     const { signal, source, config } = this.options;
-    signal.throwIfAborted();
     const snapshot = await snapshotPath();
+    signal.throwIfAborted();
     const process = new LimitedProcess<PythonJob, PythonAnswer>(PROGRAM);
     signal.addEventListener('abort', () => void process.end(), { once: true });
     const sandbox: Sandbox = { process, tail: Promise.resolve(), trouble: { kind: null }, failed: null };

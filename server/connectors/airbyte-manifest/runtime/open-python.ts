@@ -6,6 +6,7 @@ import { Exchange, type HttpRequest } from '../../kits/rest/send.ts';
 import { fixedSigner, type Signer } from '../../kits/rest/signing/authentication.ts';
 import { Authenticator } from '../components/request-components.ts';
 import type { Interpolation } from '../interpolation/template.ts';
+import { typedValue } from '../interpolation/typed-value.ts';
 import { type PythonHost, PythonSession, type RequestTrouble } from '../python/session.ts';
 import { type WireRequest, wireOf } from '../python/signer.ts';
 import type { Context } from './runtime.ts';
@@ -50,7 +51,8 @@ function hostOf(
   return {
     evaluate: async (kind: string, text: string, given: Record<string, unknown>) => {
       const own = { ...scope, ...given };
-      return kind === 'truth' ? templates.truth(text, own) : templates.field(text, own, () => true);
+      if (kind === 'truth') return templates.truth(text, own);
+      return typedValue(text, kind, { templates, scope: own });
     },
     request: async (wire: WireRequest) => await sent(exchange, requestOf(wire), trouble),
     sign: async (component: unknown, wire: WireRequest) => {

@@ -3,6 +3,7 @@ import { and, eq, inArray, sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { changeReaders, connectionRuns, connections, connectionStreams } from '../../db/schema/index.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { selectConnection } from '../../server/resources/connections/query.ts';
 import { stateSetTo } from '../../server/runs/set-state.ts';
 import { checkCdcConsumers } from '../../server/transfer/replication/watch-cdc-consumers.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
@@ -175,6 +176,8 @@ describe('streams of one connection that are read from the log', () => {
     expect(second.of('t9').rows_deleted).toBe(20);
     await compare('many', tables);
     expect(await slots()).toHaveLength(others + 1);
+    const [slot] = await source`select failover from pg_replication_slots where slot_name = ${slotOf(pipeline)}`;
+    expect(slot!.failover).toBe(true);
     const [published] =
       await source`select count(*)::int as n from pg_publication_tables where pubname = ${slotOf(pipeline)}`;
     expect(published!.n).toBe(20);
@@ -283,6 +286,11 @@ describe('streams of one connection that are read from the log', () => {
     expect(failed.of('bad').error).toMatchObject({ origin: 'destination', stream_name: 'bad' });
     expect(failed.of('bad').warnings.map(({ code }) => code)).toContain('stream_parked');
     expect(failed.of('fine')).toMatchObject({ status: 'succeeded', rows_updated: 1 });
+    const shown = await selectConnection(db, pipeline.connection);
+    expect(shown!.streams.map(({ name, parked }) => [name, parked?.code, parked?.origin])).toEqual([
+      ['bad', failed.of('bad').error!.code, 'destination'],
+      ['fine', undefined, undefined],
+    ]);
     await compare('parked', ['fine']);
     const confirmed = async () => {
       const [slot] =

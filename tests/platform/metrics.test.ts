@@ -98,9 +98,14 @@ describe('metrics', () => {
       .from(connectionStreams)
       .where(eq(connectionStreams.connection_id, pipeline.connection.id));
     const next_look_at = '2100-01-01T00:00:00Z';
-    await db
-      .insert(changeReaders)
-      .values({ stream_id: stream!.id, source_id: pipeline.source.id, lag_bytes: 12_345, next_look_at });
+    await db.insert(changeReaders).values({
+      stream_id: stream!.id,
+      source_id: pipeline.source.id,
+      lag_bytes: 12_345,
+      lag_seconds: 2,
+      lag_measured_at: new Date().toISOString(),
+      next_look_at,
+    });
     const schedule = { ...pipeline.connection.schedule, type: 'interval' as const, interval_minutes: 60 };
     const last_succeeded_at = new Date(Date.now() - 10 * 3_600_000).toISOString();
     await db
@@ -110,6 +115,9 @@ describe('metrics', () => {
     await db.execute(sql`
       insert into pgboss.job (name, data, start_after) values ('verify_connection', '{}', now() + interval '1 hour')`);
     expect(await family('datapipelines_connection_cdc_retained_wal_bytes')).toEqual({ [id]: 12_345 });
+    // The run that follows the log has not ended, however old the last success is.
+    const behind = (await family('datapipelines_connection_cdc_lag_seconds'))[id]!;
+    expect([behind >= 2, behind < 600]).toEqual([true, true]);
     const [late] = [(await family('datapipelines_connection_overdue_seconds'))[id]!];
     expect(late).toBeGreaterThan(8 * 3600);
     expect((await family('datapipelines_connection_lag_seconds'))[id]).toBeGreaterThan(10 * 3600 - 60);

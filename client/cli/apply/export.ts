@@ -89,6 +89,7 @@ function streamBody(stream: Current['connections'][number]['streams'][number]): 
     cursor_updated_at: _at,
     row_count_last_run: _rows,
     fresh_at: _fresh,
+    parked: _parked,
     ...rest
   } = stream;
   return withoutEmpty(withoutDefaults(plain(rest) as Body, DEFAULTS.streams));

@@ -23,7 +23,8 @@ const streamsJson = sql<ConnectionStream[]>`(
     'destination_table', s.destination_table, 'shared_destination_table', s.shared_destination_table, 'backfill_days', s.backfill_days, 'fields', s.fields,
     'filters', s.filters, 'dataset_sql', s.dataset_sql, 'mapping', s.mapping, 'cursor_value', s.state ->> 'cursor',
     'cursor_updated_at', ${iso('s.cursor_updated_at')}, 'row_count_last_run', s.row_count_last_run,
-    'fresh_at', ${iso('s.fresh_at')}
+    'fresh_at', ${iso('s.fresh_at')},
+    'parked', s.state -> 'parked'
   ) order by coalesce(s.namespace, '') collate "C", s.name collate "C"), '[]')
   from connection_streams s where s.connection_id = ${connections.id})`;
 

@@ -20,6 +20,7 @@ interface Measured extends Record<string, unknown> {
   lag: number;
   failures: number;
   retained: number | null;
+  unread: number | null;
   run_seconds: number | null;
   run_rows: number | null;
   run_bytes: number | null;
@@ -43,8 +44,8 @@ const MEASURES: [name: string, help: string, of: (row: Measured, now: Date) => n
   ['cdc_retained_wal_bytes', 'Log that the source keeps until it is read.', (row) => row.retained],
   [
     'cdc_lag_seconds',
-    'Time since changes were last read from the log of the source.',
-    (row) => (row.retained === null ? null : row.lag),
+    'Age of the newest change that was read from the log of the source, or time since it was last read.',
+    (row) => (row.retained === null ? null : (row.unread ?? row.lag)),
   ],
 ];
 
@@ -93,6 +94,8 @@ const selectConnections = () => sql`
     c.consecutive_failures as failures,
     (select max(r.lag_bytes)::float from change_readers r join connection_streams cs on cs.id = r.stream_id
       where cs.connection_id = c.id) as retained,
+    (select max(r.lag_seconds + extract(epoch from now() - r.lag_measured_at))::float
+      from change_readers r join connection_streams cs on cs.id = r.stream_id where cs.connection_id = c.id) as unread,
     extract(epoch from last.finished_at - last.started_at)::float as run_seconds, moved.rows as run_rows, moved.bytes as run_bytes
   from connections c
     join account_connectors s on s.id = c.source_id

@@ -71,6 +71,7 @@ function streamOf(
     cursor_updated_at: null,
     row_count_last_run: null,
     fresh_at: null,
+    parked: null,
     selected: edit.selected ?? item.suggested,
     sync_mode,
     destination_sync_mode: edit.destination_sync_mode ?? best,

@@ -63,11 +63,21 @@ export async function createSlot(
   { temporary = false } = {},
 ): Promise<{ start: string; snapshot: string }> {
   const kind = temporary ? 'TEMPORARY LOGICAL' : 'LOGICAL';
-  const text = `CREATE_REPLICATION_SLOT ${identifier(name)} ${kind} pgoutput EXPORT_SNAPSHOT`;
+  const isCopied = !temporary && (await copiesSlots(replication));
+  const options = isCopied ? "(SNAPSHOT 'export', FAILOVER true)" : 'EXPORT_SNAPSHOT';
+  const text = `CREATE_REPLICATION_SLOT ${identifier(name)} ${kind} pgoutput ${options}`;
   const { rows } = await replication.query(text, { slow: true });
   const [[, start, snapshot] = []] = rows;
   if (!start || !snapshot) throw new Error('the server created a slot without a start position');
   return { start: fullLsn(start), snapshot };
+}
+
+/** Whether a standby can keep a copy of a slot, so that it is still there after a failover: from version 17 on. */
+async function copiesSlots(session: PgSession): Promise<boolean> {
+  const { rows } = await session.query(
+    "select current_setting('server_version_num')::int >= 170000 and not pg_is_in_recovery()",
+  );
+  return rows[0]?.[0] === 't';
 }
 
 export async function dropSlot(session: PgSession, name: string): Promise<void> {

@@ -81,6 +81,18 @@ export const ConnectionStream = z
     fresh_at: instant().nullable().meta({
       description: 'The table has everything that the source had at this moment. Null before the first load.',
     }),
+    parked: z
+      .object({
+        at: instant(),
+        code: z.string(),
+        message: z.string(),
+        origin: z.enum(['source', 'destination']),
+      })
+      .nullable()
+      .meta({
+        description:
+          "Why changes of the stream's table could not be applied: it is left out until its cursor is reset. Null: it is read.",
+      }),
   })
   .meta({ id: 'ConnectionStream' });
 export type ConnectionStream = z.infer<typeof ConnectionStream>;

@@ -140,10 +140,11 @@ describe('one snapshot for all connections', () => {
           await sql`update accounts set amount = amount - 1, note = note || 'x' where id = ${a}`;
           await sql`update accounts set amount = amount + 1, note = note || 'x' where id = ${b}`;
         });
+        await Bun.sleep(5);
       }
     });
     const stream = await streamNamed(sides.source, 'accounts');
-    for (let round = 0; round < 4; round += 1) {
+    for (let round = 0; round < 3; round += 1) {
       const from = slowSource(2);
       let sum = 0;
       const ids = new Set<string | null>();

@@ -152,8 +152,12 @@ describe.each(KINDS)('$name, a $kind', ({ source, ctx, fill, stream: wanted }) =
     await fill();
     schema = (await source.discover({ ...ctx(), datasets: [QUERY] })).find(({ name }) => name === wanted)!;
   });
+  const { masking: masks, filters: filtersItself } = source.pushdown;
   /** With all pushdown that the source supports, or with none, so that the engine does everything. */
-  const WAYS: AnySource[] = [source, { ...source, pushdown: { masking: [], filters: false } }];
+  const WAYS: AnySource[] = [
+    ...(masks.length > 0 || filtersItself ? [source] : []),
+    { ...source, pushdown: { masking: [], filters: false } },
+  ];
 
   async function read(way: AnySource, settings: { fields?: object[]; filters?: Filter[] }): Promise<Cell[][]> {
     const stream = {
@@ -206,7 +210,7 @@ describe.each(KINDS)('$name, a $kind', ({ source, ctx, fill, stream: wanted }) =
 
   test.each(MASKS)('%s of every type is the same in source and engine, and NULL stays NULL', async (masking) => {
     const fields = schema.fields.filter(({ path }) => path[0] !== 'id').map(({ path }) => ({ path, masking }));
-    const [pushed, engine] = await Promise.all(WAYS.map((way) => read(way, { fields })));
+    const [pushed, engine = pushed] = await Promise.all(WAYS.map((way) => read(way, { fields })));
     expect(pushed).toEqual(engine);
     expect(engine![4]).toEqual(['5', null, null, null, null]);
     const name = ROWS[2]![1]!;
@@ -226,7 +230,7 @@ describe.each(KINDS)('$name, a $kind', ({ source, ctx, fill, stream: wanted }) =
       { path: ['amount'], destination_type: 'string' },
       { path: ['day'], selected: false },
     ];
-    const [pushed, engine] = await Promise.all(WAYS.map((way) => read(way, { fields })));
+    const [pushed, engine = pushed] = await Promise.all(WAYS.map((way) => read(way, { fields })));
     expect(pushed).toEqual(engine);
     expect(engine![0]).toHaveLength(4);
   });

@@ -10,6 +10,7 @@ import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { mariaDbMissing, testMariaDb } from '../support/mariadb.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
+import { isThorough } from '../support/thorough.ts';
 
 const service = await testDeps({ role: 'worker', config: { RETRY_BACKOFF_SECONDS: 0 } });
 const database = await createPlainDatabase();
@@ -107,6 +108,8 @@ const late = ({ table }: Created) =>
 const WITH_LATE = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((id) => `${id} ${id === 7 ? 'second' : 'first'}`);
 
 const MODES = (['append', 'append_dedup'] as const).flatMap((mode) => DESTINATIONS.map((one) => [mode, one] as const));
+/** The engine alone decides where a read begins; what is replaced is up to the destination. */
+const isFirst = (destination: Destination) => isThorough || destination === 'postgres';
 describe.each(MODES)('%s into %s', (destination_sync_mode, destination) => {
   test('reads the last days again, loads late rows, and duplicates nothing', async () => {
     const created = await pipeline({ destination_sync_mode }, { destination });
@@ -119,31 +122,34 @@ describe.each(MODES)('%s into %s', (destination_sync_mode, destination) => {
     expect(await copied(created)).toEqual([...WITH_LATE, '99 late']);
   });
 
-  test('never moves its cursor back, even when the last days are empty', async () => {
-    const created = await pipeline({ destination_sync_mode }, { destination });
-    await run(created);
-    const cursor = await cursorOf(created);
-    await sql.unsafe(`delete from ${created.table} where id > 6`);
-    for (const _ of [1, 2, 3]) await run(created);
-    expect(await cursorOf(created)).toBe(cursor);
-    await sql.unsafe(`insert into ${created.table} values (50, 'new', '2026-03-20')`);
-    expect((await run(created)).rows_read).toBe(2);
-  });
+  if (isFirst(destination))
+    test('never moves its cursor back, even when the last days are empty', async () => {
+      const created = await pipeline({ destination_sync_mode }, { destination });
+      await run(created);
+      const cursor = await cursorOf(created);
+      await sql.unsafe(`delete from ${created.table} where id > 6`);
+      for (const _ of [1, 2, 3]) await run(created);
+      expect(await cursorOf(created)).toBe(cursor);
+      await sql.unsafe(`insert into ${created.table} values (50, 'new', '2026-03-20')`);
+      expect((await run(created)).rows_read).toBe(2);
+    });
 
-  test('works with a date cursor', async () => {
-    const created = await pipeline({ destination_sync_mode }, { destination, type: 'date' });
-    await run(created);
-    await late(created);
-    expect((await run(created)).rows_read).toBe(5);
-    expect(await copied(created)).toEqual([...WITH_LATE, '99 late']);
-  });
+  if (destination_sync_mode === 'append' || isFirst(destination))
+    test('works with a date cursor', async () => {
+      const created = await pipeline({ destination_sync_mode }, { destination, type: 'date' });
+      await run(created);
+      await late(created);
+      expect((await run(created)).rows_read).toBe(5);
+      expect(await copied(created)).toEqual([...WITH_LATE, '99 late']);
+    });
 
-  test('prefers the days of the stream over those of the connection', async () => {
-    const created = await pipeline({ destination_sync_mode, backfill_days: 0 }, { destination });
-    await run(created);
-    await late(created);
-    expect((await run(created)).rows_read).toBe(0);
-  });
+  if (isFirst(destination))
+    test('prefers the days of the stream over those of the connection', async () => {
+      const created = await pipeline({ destination_sync_mode, backfill_days: 0 }, { destination });
+      await run(created);
+      await late(created);
+      expect((await run(created)).rows_read).toBe(0);
+    });
 });
 
 test('a run that would append rows twice warns that it has no lookback window', async () => {

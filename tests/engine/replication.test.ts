@@ -12,6 +12,9 @@ import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support
 import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
+/** Between transfers and between looks: as fast as they can go, they take a processor for themselves. */
+const PACE_MS = 5;
+
 const service = await testDeps({ config: { RETRY_BACKOFF_SECONDS: 0 } });
 const { db } = service.deps;
 const worker = await startWorker(service.deps);
@@ -133,6 +136,7 @@ describe('streams of one connection that are read from the log', () => {
           await tx.unsafe(`update bank.${a} set n = n - 7 where id = ${(transfers % 20) + 1}`);
           await tx.unsafe(`update bank.${b} set n = n + 7 where id = ${((transfers * 7) % 20) + 1}`);
         });
+        await Bun.sleep(PACE_MS);
       }
     })();
     const totals = new Map<string, number>();
@@ -144,6 +148,7 @@ describe('streams of one connection that are read from the log', () => {
           : await target`select (select sum(n) from bank.giro) + (select sum(n) from bank.savings) as total`;
         const total = String(looked[0]!.total);
         totals.set(total, (totals.get(total) ?? 0) + 1);
+        await Bun.sleep(PACE_MS);
       }
     })();
     for (let round = 0; round < 3; round += 1) {
@@ -162,7 +167,7 @@ describe('streams of one connection that are read from the log', () => {
   });
 
   test('have one slot and one publication, however many they are', async () => {
-    const tables = Array.from({ length: 20 }, (_, at) => `t${at}`);
+    const tables = Array.from({ length: 11 }, (_, at) => `t${at}`);
     const others = (await slots()).length;
     await create('many', tables);
     const pipeline = await follow('many');
@@ -180,7 +185,7 @@ describe('streams of one connection that are read from the log', () => {
     expect(slot!.failover).toBe(true);
     const [published] =
       await source`select count(*)::int as n from pg_publication_tables where pubname = ${slotOf(pipeline)}`;
-    expect(published!.n).toBe(20);
+    expect(published!.n).toBe(tables.length);
   });
 
   test('that had slots of their own are taken over without a gap', async () => {
@@ -332,6 +337,7 @@ describe('a continuous connection', () => {
           await tx`update flow.giro set n = n - 7 where id = ${(at % 20) + 1}`;
           await tx`update flow.savings set n = n + 7 where id = ${((at * 7) % 20) + 1}`;
         });
+        await Bun.sleep(PACE_MS);
       }
     })();
     const totals = new Set<string>();

@@ -115,7 +115,7 @@ describe('in one worker', () => {
     const looking = (async () => {
       while (!end.signal.aborted) {
         seen.push(await shown('looked_at'));
-        await Bun.sleep(2);
+        await Bun.sleep(10);
       }
     })();
     const ended: string[] = [];

@@ -19,7 +19,7 @@ test('two API and two worker processes together fire each tick once, tick after 
     time_of_day: null,
   };
   const created: string[] = [];
-  for (let n = 0; n < 12; n += 1) {
+  for (let n = 0; n < 6; n += 1) {
     const pipeline = await makePipeline(service, {
       source: { name: 'sample', parameters: { rows: 1 } },
       destination: { name: 'sample', parameters: {} },

@@ -5,13 +5,15 @@ import type {
   PendingRequest,
   ReadRequest,
   Recorder,
+  RequestRecord,
+  ResponseRecord,
   StreamSchema,
 } from '../connectors/contract/connector.ts';
 import { ConnectorError, TimeoutError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
 import type { BuiltConnector } from './build-connector.ts';
 import { callConnector } from './call-connector.ts';
-import type { ConnectorItem, Sample, SampleRequest } from './connector-job.ts';
+import type { ConnectorItem, Exchanged, Sample, SampleRequest } from './connector-job.ts';
 import { redactorOf } from './connector-secrets.ts';
 import type { SecretUse } from './secret-uses.ts';
 import { type ConnectorHooks, openConnector } from './open-connector.ts';
@@ -102,6 +104,56 @@ export async function readRows(
   } catch (error) {
     throw presentable(deps, row, error);
   }
+}
+
+/** A first page with everything redacted, and the error that ended it. */
+export interface PageTrialResult {
+  exchanges: Exchanged[];
+  page: NonNullable<ConnectorItem['tried']>['page'];
+  error: ConnectorError | null;
+}
+
+/** Reads the first page of a stream, for settings that may not be stored. Failures of the remote system are returned. */
+export async function tryPage(
+  deps: Deps,
+  row: AccountConnectorRow,
+  { stream_name, actor }: { stream_name: string | null; actor: SecretUse['actor'] },
+): Promise<PageTrialResult> {
+  const redactor = redactorOf(deps, [row]);
+  const request = (one: RequestRecord): RequestRecord => ({
+    method: one.method,
+    url: redactor.url(one.url),
+    query: redactor.query(one.query ?? {}),
+    headers: redactor.headers(one.headers ?? {}),
+    body: one.body == null ? null : redactor.text(one.body),
+  });
+  const response = ({ status, headers, body }: ResponseRecord): ResponseRecord => ({
+    status,
+    headers: redactor.headers(headers ?? {}),
+    body: body == null ? null : redactor.text(body),
+  });
+  let tried: ConnectorItem['tried'];
+  let error: ConnectorError | null = null;
+  try {
+    const onItem = (item: ConnectorItem) => void (tried = item.tried);
+    const options = { ...INTERACTIVE, use: { purpose: 'preview' as const, actor }, onItem };
+    await callConnector(deps, row, { operation: 'try_page', stream_name }, options);
+  } catch (thrown) {
+    error = presentable(deps, row, thrown);
+  }
+  const { exchanges = [], page = null } = tried ?? {};
+  return {
+    exchanges: exchanges.map((one) => ({
+      request: request(one.request),
+      response: one.response && response(one.response),
+    })),
+    page: page && {
+      ...page,
+      records: page.records.map((one) => redactor.text(one)),
+      next: page.next && request(page.next),
+    },
+    error,
+  };
 }
 
 /** The streams of a source now. @throws as `callConnector` */

@@ -1,5 +1,13 @@
 import type { ChatChannel } from '../connectors/contract/chat.ts';
-import type { Cell, CheckResult, ReadRequest, StreamSchema } from '../connectors/contract/connector.ts';
+import type {
+  Cell,
+  CheckResult,
+  Field,
+  ReadRequest,
+  RequestRecord,
+  ResponseRecord,
+  StreamSchema,
+} from '../connectors/contract/connector.ts';
 import type { ParsedParameters } from '../connectors/contract/parameters.ts';
 import type { ConnectorSettings } from './build-connector.ts';
 
@@ -17,11 +25,18 @@ export interface Sample {
   estimated_rows: number | null;
 }
 
+/** A request and its response. */
+export interface Exchanged {
+  request: RequestRecord;
+  response: ResponseRecord | null;
+}
+
 /** A call of a connector in a process of its own. */
 export type ConnectorCall =
   | { operation: 'check' | 'discover' | 'channels' }
   | ({ operation: 'sample' } & SampleRequest)
   | { operation: 'rows'; request: ReadRequest }
+  | { operation: 'try_page'; stream_name: string | null }
   | { operation: 'possible_values'; parameter: string };
 
 export type CallJob = ConnectorCall & {
@@ -45,6 +60,11 @@ export interface ConnectorItem {
   channels?: ChatChannel[];
   sample?: Sample;
   rows?: Cell[][];
+  /** The requests so far, and the page once it is read. Neither is redacted. */
+  tried?: {
+    exchanges: Exchanged[];
+    page: { records: string[]; found: number; fields: Field[]; next: RequestRecord | null } | null;
+  };
   parsed?: ParsedParameters;
 }
 

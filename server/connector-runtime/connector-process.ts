@@ -16,6 +16,7 @@ import type {
   CallJob,
   ConnectorItem,
   ConnectorJob,
+  Exchanged,
   LockedSecret,
   ParseJob,
   Sample,
@@ -40,9 +41,10 @@ async function* callConnector(job: CallJob, parent: ParentCalls): AsyncGenerator
   const abort = new AbortController();
   const cleanUps: (() => Promise<void>)[] = [];
   const clock = job.now_ms - Date.now();
+  const exchanges: Exchanged[] = [];
   try {
     const built = buildConnector(job.settings, {
-      recorder: tunnelRecorder(parent),
+      recorder: job.operation === 'try_page' ? keepingRecorder(exchanges) : tunnelRecorder(parent),
       signal: abort.signal,
       cleanUp: (end) => void cleanUps.push(end),
       reach: async (host) => void (await parent.ask('reach', host)),
@@ -56,14 +58,45 @@ async function* callConnector(job: CallJob, parent: ParentCalls): AsyncGenerator
       now: () => new Date(Date.now() + clock),
       rotateSecret: (given, work) => rotateSecret(parent, given, work),
     });
-    yield* resultOf(built, job);
+    if (job.operation === 'try_page') yield* triedPage(built, { ...job, exchanges });
+    else yield* resultOf(built, job);
   } finally {
     abort.abort();
     await Promise.allSettled(cleanUps.map((end) => end()));
   }
 }
 
-async function* resultOf({ connector, ctx }: BuiltConnector, job: CallJob): AsyncGenerator<ConnectorItem> {
+const MAX_RECORDS = 20;
+
+/** The requests are of most use where the page cannot be read, so they come first. */
+async function* triedPage(
+  { connector, ctx }: BuiltConnector,
+  { stream_name, exchanges }: { stream_name: string | null; exchanges: Exchanged[] },
+): AsyncGenerator<ConnectorItem> {
+  if (connector.type !== 'source' || !connector.tryPage) {
+    throw new ConfigurationError('trial_unsupported', `${connector.display_name} reads no single pages`);
+  }
+  try {
+    const { records, fields, next } = await connector.tryPage(ctx, stream_name);
+    const shown = records.slice(0, MAX_RECORDS).map((record) => JSON.stringify(record));
+    yield { tried: { exchanges, page: { records: shown, found: records.length, fields, next } } };
+  } catch (error) {
+    yield { tried: { exchanges, page: null } };
+    throw error;
+  }
+}
+
+function keepingRecorder(exchanges: Exchanged[]): Recorder {
+  return {
+    start: (request) => {
+      const exchanged: Exchanged = { request, response: null };
+      exchanges.push(exchanged);
+      return { done: (response) => void (exchanged.response = response), failed: () => {} };
+    },
+  };
+}
+
+async function* resultOf({ connector, ctx }: BuiltConnector, job: ResultJob): AsyncGenerator<ConnectorItem> {
   switch (job.operation) {
     case 'check':
       yield { check: await connector.check(ctx) };
@@ -93,6 +126,8 @@ async function* resultOf({ connector, ctx }: BuiltConnector, job: CallJob): Asyn
     }
   }
 }
+
+type ResultJob = Exclude<CallJob, { operation: 'try_page' }>;
 
 /** Larger rows are left out: half a value would look like a whole one. */
 const MAX_ROW_LENGTH = 1_000_000;

@@ -136,6 +136,7 @@ export const ERROR_CODES = [
   'too_many_followers',
   'too_many_keys',
   'too_many_sign_ins',
+  'trial_unsupported',
   'type_incompatible',
   'unfit_cursor',
   'unfit_key',

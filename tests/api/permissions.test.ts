@@ -45,6 +45,7 @@ const NEEDED: Record<string, Needed> = {
   'GET /account_connectors/{connector_type}/{account_connector_id}': [],
   'POST /account_connectors/{account_connector_id}/source_tasks/export_metadata': ['metadata.export'],
   'POST /stream_previews': ['data.preview'],
+  'POST /page_trials': ['sources.create', 'sources.update'],
   'POST /connections/{connection_id}/change_previews': ['data.preview'],
   'GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/rejected_rows': [],
   'POST /automation/notifications': ['triggers.update'],

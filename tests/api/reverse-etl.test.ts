@@ -7,7 +7,7 @@ import { releaseStreams } from '../../server/runs/worker-deaths.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
-import { json, makeItems, paged, startHttpServer } from '../support/http-server.ts';
+import { inTurn, json, makeItems, paged, startHttpServer } from '../support/http-server.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
@@ -487,8 +487,81 @@ objects:
     expect(people.get(id ?? '')).toEqual({ email: 'p3@example.com', note: 'b' });
   });
 
+  const half = () => new Response('{"failed":');
+  const html = () => new Response('<html>Welcome</html>', { headers: { 'content-type': 'text/html' } });
+  const moved = () => new Response(null, { status: 302, headers: { location: '/elsewhere' } });
+  test('are sent until the service accepts them, and its bad answers are clear errors', async () => {
+    await makePeople();
+    const path = '/crm/bad-answers';
+    const parameters = { url: `${server.url}${path}`, rejected_selector: 'failed', check_method: 'none' };
+    const connection = await peopleTo(parameters);
+    const ok = json({ failed: [] });
+    const later = json({}, { status: 429, headers: { 'retry-after': '0' } });
+    for (const [answer, code] of [
+      [moved, 'redirected'],
+      [html, 'malformed_response'],
+      [half, 'malformed_response'],
+      [json({}, { status: 404 }), 'not_found'],
+      [inTurn(json({}, { status: 503 }), later, ok), null],
+    ] as const) {
+      server.on(path, answer);
+      const ended = await run(connection.id);
+      expect([ended.error?.code ?? null, ended.rows_loaded]).toEqual([code, code === null ? 40 : 0]);
+    }
+    server.seen.length = 0;
+    expect(await run(connection.id)).toMatchObject({ status: 'succeeded', rows_loaded: 0, warnings: [] });
+    expect(server.seen).toEqual([]);
+  });
+
   test('400 from POST /connections/{connection_id}/change_previews for a stream that sends all rows', async () => {
     const { id, streams } = await make.connection();
     expect(await previewOf({ id, streams })).toMatchObject({ code: 'differences_unsupported', field: 'stream_id' });
+  });
+});
+
+describe('POST /page_trials', () => {
+  test('200: request, response, records, fields and the next request, without secrets; 400 for another connector', async () => {
+    server.on('/shop/orders', ({ headers, query }) =>
+      headers.authorization === 'Bearer the-trial-token'
+        ? Response.json({
+            data: [
+              { id: 1, total: 2.5 },
+              { id: 2, total: 3 },
+            ],
+            next: query.after ? null : 'p2',
+          })
+        : Response.json({ message: 'no such token: the-other-token' }, { status: 401 }),
+    );
+    const definition = `
+base_url: ${server.url}/shop
+authentication: { type: bearer, token: "{{ secrets.token }}" }
+streams:
+  - name: orders
+    request: { path: /orders, query: { after: "{{ page.token }}" } }
+    records: data
+    primary_key: id
+    pagination: { type: cursor, token: next }
+`;
+    const attempt = (token: string) =>
+      call('POST', '/page_trials', { parameters: { definition, secrets: { token } }, stream_name: 'orders' });
+    const { status, body } = await attempt('the-trial-token');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      exchanges: [{ request: { method: 'GET', url: `${server.url}/shop/orders` }, response: { status: 200 } }],
+      records_found: 2,
+      records: ['{"id":1,"total":2.5}', '{"id":2,"total":3}'],
+      fields: [
+        { name: 'id', type: 'integer', is_primary_key: true },
+        { name: 'total', type: 'number' },
+      ],
+      next_request: { method: 'GET', url: expect.stringContaining('after=p2') },
+      error: null,
+    });
+    expect(JSON.stringify(body)).not.toContain('the-trial-token');
+    const refused = await attempt('the-other-token');
+    expect(refused.body).toMatchObject({ error: { code: 'unauthorized' }, exchanges: [{ response: { status: 401 } }] });
+    expect(JSON.stringify(refused.body)).not.toContain('the-other-token');
+    const other = await call('POST', '/page_trials', { connector_name: 'demo' });
+    expect([other.status, other.body.code]).toEqual([400, 'trial_unsupported']);
   });
 });

@@ -98,6 +98,7 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /connection_checks', 'check_connection'],
   ['POST /schedules/preview', 'preview_schedule'],
   ['POST /stream_previews', 'preview_stream'],
+  ['POST /page_trials', 'try_page'],
   ['POST /connections/{connection_id}/change_previews', 'preview_changes'],
   [
     'GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/rejected_rows',

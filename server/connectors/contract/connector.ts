@@ -3,7 +3,7 @@ import type { AUTH_METHODS } from '../../../db/schema/closed-sets.ts';
 import type { Batch, ByteFormat, ByteStream } from './cells.ts';
 import type { LogLag } from './changes.ts';
 import type { ChatChannel, ChatMessage } from './chat.ts';
-import type { ConnectorContext } from './context.ts';
+import type { ConnectorContext, RequestRecord } from './context.ts';
 import type { DestinationComparison, Digester, SourceComparison } from './digest.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
 import type { ReplicationTarget, ReplicationWriter, Replication } from './replication.ts';
@@ -49,6 +49,14 @@ export interface ConnectorDescription {
   offline?: boolean;
   /** Not listed, and usable by name with the setting TEST_CONNECTORS alone. */
   hidden?: boolean;
+}
+
+/** The first page of a stream, with the fields that its records show. */
+export interface TriedPage {
+  records: Record<string, unknown>[];
+  fields: StreamSchema['fields'];
+  /** The request of the next page before it is signed; null: there is none. */
+  next: Pick<RequestRecord, 'method' | 'url' | 'headers' | 'body'> | null;
 }
 
 interface ConnectorBase<Config> extends ConnectorDescription {
@@ -130,6 +138,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   estimate?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<number | null>;
   /** Implements `ReadRequest.keys`. */
   reads_keys?: boolean;
+  /** Reads the first page of a stream (null: of the first one), for users who write the definition of an API. */
+  tryPage?(ctx: ConnectorContext<Config>, stream_name: string | null): Promise<TriedPage>;
   /** Opens a snapshot of a stream for a comparison with its destination. */
   digest?(ctx: ConnectorContext<Config>, comparison: SourceComparison): Promise<Digester>;
 }

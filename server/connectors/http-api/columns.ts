@@ -1,15 +1,20 @@
 import type { LogicalType, StreamSchema } from '../contract/connector.ts';
 import { widenType } from '../cells/json-cells.ts';
 import { type InferredColumn, inferredColumn, inferTypes, streamSchema } from '../kits/rest/columns.ts';
-import { firstRecords } from '../kits/rest/records.ts';
+import { type ApiRecord, firstRecords } from '../kits/rest/records.ts';
 import type { Api } from './api.ts';
 import type { Property, StreamDefinition } from './definition.ts';
 import { readAllPages } from './pages.ts';
 
 /** A stream as the catalog stores it. Without a declared schema the columns are inferred from its first records. */
 export async function describeStream(api: Api, stream: StreamDefinition): Promise<StreamSchema> {
+  return schemaFrom(stream, stream.schema ? [] : await firstRecords(readAllPages(api, stream), stream.infer_records));
+}
+
+/** A stream whose columns are declared, or inferred from records. */
+export function schemaFrom(stream: StreamDefinition, records: ApiRecord[]): StreamSchema {
   const { incremental, primary_key } = stream;
-  const columns = stream.schema ? declaredColumns(stream.schema.properties) : await inferredColumns(api, stream);
+  const columns = stream.schema ? declaredColumns(stream.schema.properties) : inferredColumns(stream, records);
   for (const name of Object.keys({ ...stream.parent?.fields, ...stream.items?.fields }))
     columns.set(name, columns.get(name) ?? inferredColumn('string'));
   return streamSchema({
@@ -45,9 +50,8 @@ function declaredColumn({ type, format }: Property): InferredColumn {
   };
 }
 
-async function inferredColumns(api: Api, stream: StreamDefinition): Promise<Map<string, InferredColumn>> {
-  const { incremental, infer_records } = stream;
+function inferredColumns({ incremental }: StreamDefinition, records: ApiRecord[]): Map<string, InferredColumn> {
   const cursor = incremental?.type === 'time' ? incremental.cursor_field : null;
-  const types = inferTypes(await firstRecords(readAllPages(api, stream), infer_records), cursor);
+  const types = inferTypes(records, cursor);
   return new Map(Array.from(types, ([name, type]) => [name, inferredColumn(type)]));
 }

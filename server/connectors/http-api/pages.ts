@@ -2,9 +2,9 @@ import { DataError } from '../contract/errors.ts';
 import { csvRecords, jsonLines, xmlOf } from '../kits/rest/bodies.ts';
 import { createPaginator, type Position } from '../kits/rest/pagination.ts';
 import { type Fetched, prefetched, type ReadResponse, slicesAhead } from '../kits/rest/prefetch-pages.ts';
-import { type ApiRecord, parseResponse, type RecordPage, recordsOf } from '../kits/rest/records.ts';
+import { type ApiRecord, firstRecords, parseResponse, type RecordPage, recordsOf } from '../kits/rest/records.ts';
 import { type Selector, selectorOf } from '../kits/rest/selector.ts';
-import type { HttpResponse } from '../kits/rest/send.ts';
+import type { HttpRequest, HttpResponse } from '../kits/rest/send.ts';
 import { type Api, pageRequest, streamOf } from './api.ts';
 import { cursorScale, requestValue, type Slice, slicesOf } from './datetime-cursor.ts';
 import type { StreamDefinition } from './definition.ts';
@@ -35,6 +35,29 @@ export async function* readPages(api: Api, stream: StreamDefinition, slice: Slic
 /** The pages of a stream from its start to now, whatever was read before. */
 export async function* readAllPages(api: Api, stream: StreamDefinition): AsyncGenerator<RecordPage> {
   for (const slice of allSlices(api, stream)) yield* readPages(api, stream, slice);
+}
+
+/** The first page of a stream alone, and the request for the next one. */
+export async function firstPage(
+  api: Api,
+  stream: StreamDefinition,
+): Promise<{ records: ApiRecord[]; next: HttpRequest | null }> {
+  const [slice] = allSlices(api, stream);
+  const nothing = { records: [], next: null };
+  if (!slice) return nothing;
+  const scope: TemplateScope = { ...api.scope, ...sliceScope(stream, slice) };
+  const { parent } = stream;
+  if (parent) {
+    const [record] = await firstRecords(readAllPages(api, streamOf(api, parent.stream)), 1);
+    if (!record) return nothing;
+    scope.parent = record;
+  }
+  const fetcher = pageFetcher(api, stream, scope);
+  const { page, next } = (await fetcher.fetch(fetcher.first))();
+  for (const record of page.records) {
+    for (const [column, field] of Object.entries(parent?.fields ?? {})) record[column] = scope.parent?.[field] ?? null;
+  }
+  return { records: page.records, next: next && pageRequest(api, stream, { scope, position: next }) };
 }
 
 async function* readRecords(api: Api, stream: StreamDefinition): AsyncGenerator<ApiRecord> {

@@ -1,8 +1,8 @@
-import { type CheckResult, defineSource, type StreamSchema } from '../contract/connector.ts';
+import { type CheckResult, defineSource, type StreamSchema, type TriedPage } from '../contract/connector.ts';
 import { withRequests } from '../kits/rest/read-scope.ts';
-import { type Api, type Context, openApi } from './api.ts';
-import { describeStream } from './columns.ts';
-import { allSlices, readPages } from './pages.ts';
+import { type Api, type Context, openApi, streamOf } from './api.ts';
+import { describeStream, schemaFrom } from './columns.ts';
+import { allSlices, firstPage, readPages } from './pages.ts';
 import type { StreamDefinition } from './definition.ts';
 import { readStream } from './read.ts';
 import { HttpApiConfig } from './settings.ts';
@@ -22,6 +22,7 @@ export const httpApiSource = defineSource<HttpApiConfig>({
   check,
   discover,
   read: readStream,
+  tryPage,
 });
 
 /** Reads the first page of the first stream, which exercises URL, credentials, path and selector. */
@@ -48,5 +49,15 @@ function discover(given: Context): Promise<StreamSchema[]> {
     const streams: StreamSchema[] = [];
     for (const stream of api.definition.streams) streams.push(await describeStream(api, stream));
     return streams;
+  });
+}
+
+function tryPage(given: Context, stream_name: string | null): Promise<TriedPage> {
+  return withRequests(given, async (ctx) => {
+    const api = openApi(ctx, { interactive: true });
+    const stream = streamOf(api, stream_name ?? api.definition.streams[0]?.name ?? '');
+    const { records, next } = await firstPage(api, stream);
+    const { fields } = schemaFrom(stream, records);
+    return { records, fields, next: next && { ...next, url: next.url.href } };
   });
 }

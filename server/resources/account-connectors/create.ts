@@ -55,7 +55,8 @@ export async function checkAccountConnector(
   return { lacks_credentials: status === 'pending_auth' };
 }
 
-async function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): Promise<AccountConnectorRow> {
+/** The account connector that a create with these settings would store. @throws ApiError 400 */
+export async function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): Promise<AccountConnectorRow> {
   const connector = namedConnector(ctx, input);
   const ssh_tunnel = tunnelAfter(ctx, input.ssh_tunnel, null);
   refuseUnsupported(connector, input);

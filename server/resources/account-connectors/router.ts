@@ -23,6 +23,7 @@ import {
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { listSecretUses, SecretUsesQuery, SecretUseSchema } from './secrets/uses.ts';
 import { updateAccountConnector } from './update.ts';
+import { PageTrial, PageTrialRequest, tryPage } from './try-page.ts';
 import { validateParameter } from './validate-parameter.ts';
 import { ValidationRequest, ValidationResult } from './validation-schema.ts';
 
@@ -83,6 +84,20 @@ export const accountConnectorsRouter = router({
     )
     .output(CheckedAccountConnector)
     .mutation(({ ctx, input }) => checkAccountConnector(ctx, input)),
+  tryPage: act(['sources.create', 'sources.update'])
+    .concat(
+      rest('POST', '/page_trials', {
+        operation_id: 'try_page',
+        summary: 'Read the first page of a stream while its definition is written',
+        description:
+          'Returns the requests with secrets hidden, the responses, the records, the inferred fields and the request of the next page. An error of the remote system is part of the result. Nothing is stored.',
+        addition: true,
+        body: PageTrialRequest,
+        errors: [400],
+      }),
+    )
+    .output(PageTrial)
+    .mutation(({ ctx, input }) => tryPage(ctx, input)),
   get: read
     .concat(
       rest('GET', '/account_connectors/{connector_type}/{account_connector_id}', {

@@ -80,7 +80,7 @@ describe('capabilities', () => {
 
   test.each([
     ['source', 'postgres', { cdc: true, reverse_etl: false, network_logs: true }],
-    ['source', 'mysql', { cdc: false }],
+    ['source', 'mysql', { cdc: true }],
     ['source', 'demo', { cdc: false, network_logs: false }],
     ['destination', 'postgres', { reverse_etl: false, chat: false, network_logs: true }],
     ['destination', 'http', { reverse_etl: true, network_logs: true }],

@@ -52,6 +52,18 @@ const EPHEMERAL = [
   '--skip-innodb-doublewrite',
 ];
 
+let logging: Promise<MariaDb & { stop(): Promise<void> }> | null = null;
+/** As `testMariaDb`, with a binary log that change data capture can read. It has a server of its own. */
+export const testBinlogServer = () =>
+  (logging ??= startMariaDb([
+    ...EPHEMERAL,
+    '--log-bin=binlog',
+    '--server-id=1',
+    '--sync-binlog=0',
+    '--binlog-format=ROW',
+    '--binlog-row-metadata=FULL',
+  ]));
+
 /** `settings`: further options of the server, such as `--innodb-buffer-pool-size=1G`. */
 export async function startMariaDb(settings: string[] = []): Promise<MariaDb & { stop(): Promise<void> }> {
   const user = process.getuid?.() === 0 ? systemUser() : null;

@@ -10,6 +10,11 @@ import {
 import { ConfigurationError } from '../contract/errors.ts';
 import { fromClause, isIncremental, where } from '../kits/sql/request.ts';
 import { goneOrRefused } from '../kits/sql/table-access.ts';
+import { measureLag } from './binlog/lag.ts';
+import { assertMariaDb, logCheck } from './binlog/log-server.ts';
+import { canResume, readChanges, readGroup } from './binlog/read-group.ts';
+import { canCopy, copyTables } from './binlog/table-copies.ts';
+import { notLogged } from './binlog/table-shape.ts';
 import { countTables, discoverStreams } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { asDescribed, datasetStreams } from './read/datasets.ts';
@@ -44,17 +49,32 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
   possibleValues: { database: databases },
   discover: (ctx) =>
     withSession(ctx, { phase: 'setup' }, async (session) => {
-      const tables = await discoverStreams(session, ctx.config.database);
+      const logged = isLogged(ctx);
+      if (logged) assertMariaDb(session);
+      const tables = await discoverStreams(session, { database: ctx.config.database, logged });
       return [...tables, ...(await datasetStreams(session, ctx.datasets ?? []))];
     }),
-  describe: (ctx, { name }) =>
+  describe: (ctx, known) =>
     withSession(ctx, { phase: 'run' }, async (session) => {
-      const found = await discoverStreams(session, ctx.config.database, name);
-      const table = relation(ctx.config.database, name);
+      const { name } = known;
+      const { database } = ctx.config;
+      const found = await discoverStreams(session, { database, table: name, logged: isLogged(ctx) });
+      const table = relation(database, name);
       const stream = found.find((one) => one.name === name);
+      if (stream && known.change_log && !stream.change_log && isLogged(ctx)) throw await notLogged(session, known);
       return stream ?? goneOrRefused(session.query(`select 1 from ${table} limit 0`));
     }),
-  read: readRows,
+  read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
+  acknowledge: async (ctx, _request, state) => measureLag(ctx, [state]),
+  canResume,
+  replication: {
+    read: readGroup,
+    canCopy,
+    copy: copyTables,
+    acknowledge: async (ctx, _request, states) => measureLag(ctx, states),
+    // The server keeps its log for a time.
+    leave: async () => {},
+  },
   origin: { find: findOrigin, compare: compareOrigins },
   byteFormats,
   copy,
@@ -65,11 +85,13 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
 async function check(ctx: Context): Promise<CheckResult> {
   return withSession(ctx, { phase: 'setup' }, async (session) => {
     const server = serverCheck(session);
+    const log = await logCheck(ctx, session);
     const count = await countTables(session, ctx.config.database);
     const datasets = await datasetStreams(session, ctx.datasets ?? []);
     return {
       checks: [
         ...server,
+        ...log,
         ...datasetsCheck(datasets),
         {
           title: 'Tables',
@@ -81,8 +103,11 @@ async function check(ctx: Context): Promise<CheckResult> {
   });
 }
 
+const isLogged = ({ config }: Context) => config.replication === 'logical';
+
 /** Byte streams of MySQL carry no state, so incremental reads use the row lane. */
 function byteFormats(request: ReadRequest): ByteFormat[] {
+  if (request.reader_id !== undefined) return [];
   return isIncremental(request) ? [] : ['pgcopy-text'];
 }
 
@@ -119,6 +144,8 @@ async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Prom
 
 /** The optimizer's estimate, which takes indexed filters into account. */
 async function estimate(ctx: Context, wanted: ReadRequest): Promise<number | null> {
+  // The number of changes is unknown until they are read.
+  if (wanted.reader_id !== undefined && wanted.state) return null;
   return withSession(ctx, { phase: 'run' }, async (session) => {
     const request = await asDescribed(session, wanted);
     const parts = [...conditions(request, keepsZeroDates(ctx)), ...resumeCondition(request)];

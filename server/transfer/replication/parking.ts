@@ -22,7 +22,17 @@ const RESTORED: readonly string[] = [
  * Errors of a source after which the log no longer has the stream's changes. Others, such as a server that was set back,
  * may be a wrong address.
  */
-const NOT_IN_LOG: readonly string[] = ['publication_missing', 'publication_altered', 'replica_identity_insufficient'];
+const NOT_IN_LOG: readonly string[] = [
+  'publication_missing',
+  'publication_altered',
+  'replica_identity_insufficient',
+  'binlog_purged',
+  'binlog_row_image_not_full',
+  'changes_not_logged',
+  'key_not_in_log',
+  'table_replaced',
+  'xa_transaction',
+];
 
 export const RESET_HINT = "Reset the stream's cursor so that the next run reads the whole table again";
 

@@ -6,12 +6,20 @@ export interface DriverConnection {
   stream: Duplex;
   packetParser: { execute(chunk: Buffer): void };
   sequenceId: number;
-  addCommand(command: RowStream): void;
+  addCommand(command: DriverCommand): void;
   destroy(): void;
 }
 
+/** What the driver runs, one at a time. */
+export interface DriverCommand {
+  /** Called first to start, later with packets. @returns whether the command is done */
+  execute(packet: DriverPacket | undefined, connection: DriverConnection): boolean;
+  /** Called when the connection breaks. */
+  onResult(error: Error): void;
+}
+
 /** A packet as the driver passes it to the current command. */
-interface DriverPacket {
+export interface DriverPacket {
   isError(): boolean;
   asError(encoding: string): Error;
 }
@@ -31,7 +39,7 @@ const HIGH_WATER = 1024 * 1024;
  * A SELECT whose rows are yielded as COPY text, in pieces of whole lines. A driver command that takes over the socket
  * while rows arrive: the driver's own command creates an object per row and a string per cell.
  */
-export class RowStream implements AsyncIterable<Buffer> {
+export class RowStream implements AsyncIterable<Buffer>, DriverCommand {
   readonly #queue: Buffer[] = [];
   #queued = 0;
   #bytes = 0;

@@ -10,6 +10,7 @@ import {
 } from '../../kits/sql/session.ts';
 import type { ConnectorContext, SessionState } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
+import { BinlogStream } from './binlog-stream.ts';
 import { connectClient, driverOf, closeClient, killConnection } from './client.ts';
 import { connectorError } from './failures.ts';
 import { inspectSession } from './inspect.ts';
@@ -104,6 +105,21 @@ export class MysqlSession extends DatabaseSession<Context> {
     );
     driverOf(this.client).addCommand(stream);
     return stream;
+  }
+
+  /** The binary log from the position that the session's variables name. The session can do nothing else afterwards. */
+  binlog(server_id: number): BinlogStream {
+    const pending = this.start('BINLOG DUMP', null);
+    const stream: BinlogStream = this.flows(
+      new BinlogStream(server_id, (error) => this.finish(pending, error, stream.bytes())),
+    );
+    driverOf(this.client).addCommand(stream);
+    return stream;
+  }
+
+  /** Ends the binary log, and the session with it. */
+  endBinlog(): void {
+    this.abort();
   }
 
   protected override async inspect(ctx: Context): Promise<SessionState> {

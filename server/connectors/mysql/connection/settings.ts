@@ -18,6 +18,31 @@ export const MysqlSourceConfig = z.object({
       value_labels: { null: 'Read as NULL, with a warning', keep: 'Keep them, for a MySQL destination' },
       group: 'advanced',
     }),
+  replication: z
+    .enum(['cursor', 'logical'])
+    .default('cursor')
+    .meta({
+      label: 'Incremental reads',
+      directs_secrets: false,
+      description:
+        'Change data capture needs MariaDB with a binary log (binlog_format = ROW, binlog_row_metadata = FULL) and the privilege REPLICATION SLAVE',
+      value_labels: {
+        cursor: 'Cursor column',
+        logical: 'Change data capture (CDC), including deletes',
+      },
+    }),
+  binlog_lag_warning_mb: z
+    .int()
+    .min(1)
+    .max(10_000_000)
+    .default(1024)
+    .meta({
+      label: 'Log lag warning (MB)',
+      directs_secrets: false,
+      description: 'Binary log that has not been read yet. The server removes it after binlog_expire_logs_seconds',
+      group: 'advanced',
+      visible_when: { parameter: 'replication', equals: ['logical'] },
+    }),
   ...timeouts,
 });
 export type MysqlSourceConfig = z.infer<typeof MysqlSourceConfig>;

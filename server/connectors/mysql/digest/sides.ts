@@ -88,7 +88,7 @@ export const digestDestination = (
 ): Promise<Digester> =>
   openDigester(ctx, async (session) => {
     const schema = comparison.schema ?? ctx.config.database;
-    const found = await discoverStreams(session, schema, comparison.table);
+    const found = await discoverStreams(session, { database: schema, table: comparison.table, logged: false });
     const stream = found.find(({ name }) => name === comparison.table);
     const fieldOf = (name: string): Field => {
       const field = stream?.fields.find(({ path }) => path[0]!.toLowerCase() === name.toLowerCase());

@@ -1,14 +1,18 @@
 import type { Field, StreamSchema } from '../../contract/connector.ts';
 import { isReserved } from '../../contract/reserved-names.ts';
+import { changeFields } from '../../contract/change-fields.ts';
 import { groupRows, streamOfFields } from '../../kits/sql/streams.ts';
 import type { MysqlSession, Row } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
-import { DIALECT, isCursorType, logicalType } from '../connection/types.ts';
+import { bareName, DIALECT, isCursorType, isSpatial, logicalType } from '../connection/types.ts';
 
-/** One row per column: table, kind, comment, column, type, nullable, place in the primary key, collation. */
+/**
+ * One row per column: table, kind, comment, column, type, nullable, place in the primary key, collation, character set,
+ * what generates it, engine.
+ */
 const columnsQuery = (database: string, table?: string) => `
   select t.table_name, t.table_type, t.table_comment, c.column_name, c.column_type, c.is_nullable, k.seq_in_index,
-         c.collation_name
+         c.collation_name, c.character_set_name, c.extra, t.engine
     from information_schema.tables t
     join information_schema.columns c on c.table_schema = t.table_schema and c.table_name = t.table_name
     left join information_schema.statistics k on k.table_schema = c.table_schema and k.table_name = c.table_name
@@ -31,11 +35,13 @@ async function columnsOf(session: MysqlSession, database: string, table?: string
 export const countTables = async (session: MysqlSession, database: string): Promise<number> =>
   new Set((await columnsOf(session, database)).map(([table]) => table)).size;
 
-/** @param table limits the streams to one table */
+/**
+ * @param table limits the streams to one table
+ * @param logged tables whose changes the binary log has in full are read from it
+ */
 export async function discoverStreams(
   session: MysqlSession,
-  database: string,
-  table?: string,
+  { database, table, logged }: { database: string; table?: string; logged: boolean },
 ): Promise<StreamSchema[]> {
   const rows = await columnsOf(session, database, table);
   const json = new Set<string>();
@@ -43,20 +49,94 @@ export async function discoverStreams(
     for (const names of (await session.query(jsonQuery(database))).rows) json.add(JSON.stringify(names));
   }
   for (const row of rows) if (row[4] === 'longtext' && json.has(JSON.stringify([row[0], row[3]]))) row[4] = 'json';
-  return groupRows(rows, ([name]) => name).map((columns) => streamOf(database, columns));
+  const tables = groupRows(rows, ([name]) => name);
+  if (!logged) return tables.map((columns) => streamOf(database, columns));
+  const unlogged = await unloggedTables(session, { database, tables });
+  return tables.map((columns) =>
+    unlogged.has(columns[0]![0]!) ? streamOf(database, columns) : loggedStreamOf(database, columns),
+  );
 }
+
+/** Tables whose changes the log does not have in full, and why. */
+export async function findUnlogged(session: MysqlSession, database: string): Promise<Map<string, string>> {
+  const tables = groupRows(await columnsOf(session, database), ([name]) => name);
+  return unloggedTables(session, { database, tables });
+}
+
+async function unloggedTables(
+  session: MysqlSession,
+  { database, tables }: { database: string; tables: readonly Row[][] },
+): Promise<Map<string, string>> {
+  const { rows } = await session.query(
+    `select distinct table_name from information_schema.referential_constraints
+      where constraint_schema = ${literal(database)} and (delete_rule in (${CASCADES}) or update_rule in (${CASCADES}))`,
+  );
+  const cascading = new Set(rows.map(([name]) => name!));
+  const found = tables.flatMap((columns) => {
+    const name = columns[0]![0]!;
+    const reason = cascading.has(name)
+      ? 'its foreign key changes rows by ON DELETE or ON UPDATE, which the log does not have'
+      : unloggedReason(columns);
+    return reason === null ? [] : [[name, reason] as const];
+  });
+  return new Map(found);
+}
+
+const CASCADES = "'CASCADE', 'SET NULL', 'SET DEFAULT'";
+
+function unloggedReason(rows: Row[]): string | null {
+  const [[, kind, , , , , , , , , engine] = []] = rows;
+  if (kind !== 'BASE TABLE') return `it is a ${kind!.toLowerCase()}`;
+  if (engine !== 'InnoDB') return `its engine is ${engine}, which has no snapshots`;
+  for (const [, , , column, type, , , , charset] of rows) {
+    const bare = bareName(type!);
+    if (isSpatial(type!) || bare === 'vector') return `the type ${bare} of ${column} cannot be read from the log`;
+    if (UNREADABLE_CHARSETS.has(charset ?? ''))
+      return `the character set ${charset} of ${column} cannot be read from the log`;
+  }
+  return null;
+}
+
+/** Of several bytes, and not a form of Unicode. */
+const UNREADABLE_CHARSETS: ReadonlySet<string> = new Set(
+  'big5 ujis sjis euckr gb2312 gbk cp932 eucjpms gb18030'.split(' '),
+);
 
 function streamOf(database: string, rows: Row[]): StreamSchema {
   const [name, kind, comment] = rows[0]!;
   const isTable = kind !== 'VIEW' && kind !== 'SYSTEM VIEW';
-  const key = rows.filter((row) => row[6] !== null).toSorted((a, b) => Number(a[6]) - Number(b[6]));
   return streamOfFields(rows.map(fieldOf), {
     namespace: database,
     name: name!,
     description: (isTable && comment) || null,
     suggested: isTable,
-    key: key.map((row) => row[3]!),
+    key: keyOf(rows),
   });
+}
+
+const keyOf = (rows: Row[]) =>
+  rows
+    .filter((row) => row[6] !== null)
+    .toSorted((a, b) => Number(a[6]) - Number(b[6]))
+    .map((row) => row[3]!);
+
+function loggedStreamOf(database: string, rows: Row[]): StreamSchema {
+  // The log has no reliable values of columns that are computed when they are read.
+  const stream = streamOf(
+    database,
+    rows.filter((row) => !/VIRTUAL GENERATED/i.test(row[9] ?? '')),
+  );
+  const key = keyOf(rows);
+  return {
+    ...stream,
+    fields: [...stream.fields, ...changeFields(stream.fields)],
+    change_log: true,
+    source_defined_cursor: true,
+    default_cursor_field: null,
+    source_defined_primary_key: key.length ? key.map((name) => [name]) : null,
+    is_resumable: true,
+    supports_date_window: false,
+  };
 }
 
 function fieldOf(row: Row): Field {

@@ -1,5 +1,6 @@
 import { DATES } from '../../kits/sql/streams.ts';
 import type { Field } from '../../contract/connector.ts';
+import { factName } from '../../contract/change-fields.ts';
 import { identifier } from '../connection/sql.ts';
 import { bareName, isSpatial, sizeOf } from '../connection/types.ts';
 
@@ -7,6 +8,8 @@ export const columnOf = (field: Field) => identifier(field.path[0]!);
 
 /** What to select of a column; with its form (types.ts) it gives the cell. */
 export function shownSql(field: Field): string {
+  const fact = factName(field);
+  if (fact !== null) return fact === '_cdc_operation' ? "'read'" : 'null';
   const column = columnOf(field);
   const type = field.source_type ?? '';
   if (isSpatial(type)) return `st_astext(${column})`;

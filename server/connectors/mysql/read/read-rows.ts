@@ -82,7 +82,7 @@ function incrementalBatches(
   return readIncrement(ctx, request, rows, bound);
 }
 
-async function* batches(
+export async function* batches(
   ctx: Context,
   { session, selected, rest }: { session: MysqlSession; selected: Selection; rest: string },
 ): AsyncGenerator<Batch> {

@@ -2,7 +2,7 @@ import type { Pgoutput } from 'pg-logical-replication';
 import type { Cell, ReadRequest, RowChange } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { DELETE, TRUNCATE, UPSERT } from '../../contract/changes.ts';
-import { type ChangeFacts, factName } from '../read/change-fields.ts';
+import { type ChangeFacts, factName } from '../../contract/change-fields.ts';
 import { cellOf, type Gap } from './fill-toast-values.ts';
 import { RESET_CURSOR_HINT } from './table-shape.ts';
 

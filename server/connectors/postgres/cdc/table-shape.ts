@@ -1,6 +1,6 @@
 import type { ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError, RetryableError, SchemaChangedError } from '../../contract/errors.ts';
-import { factName } from '../read/change-fields.ts';
+import { factName } from '../../contract/change-fields.ts';
 import type { PgSession } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 

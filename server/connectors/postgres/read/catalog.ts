@@ -1,7 +1,7 @@
 import type { ConnectorContext, Field, StreamSchema } from '../../contract/connector.ts';
 import { isReserved } from '../../contract/reserved-names.ts';
 import { groupRows, isOrdered, streamOfFields } from '../../kits/sql/streams.ts';
-import { changeFields } from './change-fields.ts';
+import { changeFields } from '../../contract/change-fields.ts';
 import { datasetStreams } from './datasets.ts';
 import type { PgSession, Row } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';

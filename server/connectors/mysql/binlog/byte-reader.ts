@@ -1,0 +1,48 @@
+/** Reads the little-endian values of an event, one after the other. */
+export class ByteReader {
+  constructor(
+    readonly bytes: Buffer,
+    public at = 0,
+    readonly end = bytes.length,
+  ) {}
+
+  get isAtEnd(): boolean {
+    return this.at >= this.end;
+  }
+
+  uint(width: number): number {
+    const value = this.bytes.readUIntLE(this.at, width);
+    this.at += width;
+    return value;
+  }
+
+  uint64(): bigint {
+    const value = this.bytes.readBigUInt64LE(this.at);
+    this.at += 8;
+    return value;
+  }
+
+  /** A number of the protocol's variable length. */
+  length(): number {
+    const first = this.uint(1);
+    if (first < 0xfb) return first;
+    if (first === 0xfc) return this.uint(2);
+    if (first === 0xfd) return this.uint(3);
+    return Number(this.uint64());
+  }
+
+  take(size: number): Buffer {
+    const part = this.bytes.subarray(this.at, this.at + size);
+    if (part.length < size || this.at + size > this.end) throw new RangeError('an event of the log is cut off');
+    this.at += size;
+    return part;
+  }
+
+  rest(): Buffer {
+    return this.take(this.end - this.at);
+  }
+
+  text(size: number): string {
+    return this.take(size).toString('utf8');
+  }
+}

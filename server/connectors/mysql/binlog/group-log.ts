@@ -1,0 +1,315 @@
+import type { ConnectorContext, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
+import { ConfigurationError, DataError } from '../../contract/errors.ts';
+import { ofStream, StreamsFailed } from '../../contract/replication.ts';
+import { MysqlSession, withSession } from '../connection/session.ts';
+import type { MysqlSourceConfig } from '../connection/settings.ts';
+import { keepsZeroDates } from '../read/read-rows.ts';
+import { ChangeRows } from './change-rows.ts';
+import type { Charsets } from './charsets.ts';
+import type { LogEvent } from './events.ts';
+import { fillColumns } from './fill-columns.ts';
+import { covers, type Gtid, highestOf, lowestOf, type Position, positionText } from './gtid.ts';
+import { type LogFile, type Placed, stateOf } from './members.ts';
+import { RESET_HINT } from './reset-hint.ts';
+import { effectOf, type TableName } from './statements.ts';
+import { type LoggedTable, parseTable } from './table-map.ts';
+import { assertUnchanged, tableReplaced } from './table-shape.ts';
+
+type Context = ConnectorContext<MysqlSourceConfig>;
+type RowsEvent = Extract<LogEvent, { kind: 'rows' }>;
+
+/** A batch ends at the first commit past these limits, or inside a transaction at OVERSIZE times the limits. */
+const BATCH_ROWS = 10_000;
+const BATCH_BYTES = 1024 * 1024;
+const OVERSIZE = 2;
+
+/** A stream and the changes that have been read of it. */
+interface Follower {
+  member: Placed;
+  rows: ChangeRows;
+  /** As the log had it last. */
+  table: LoggedTable | null;
+  /** The transaction that `rows` has begun, and how many rows there were before it. */
+  begun: Begun | null;
+  kept: number;
+}
+
+interface Begun {
+  gtid: Gtid;
+  standalone: boolean;
+  seconds: number;
+}
+
+/** The changes of several tables since the last batch. */
+export class GroupLog {
+  /** Inside a transaction. */
+  isOpen = false;
+  /** Every transaction up to here has been read. */
+  position: Position;
+  file: LogFile | null = null;
+  #bytes = 0;
+  #count = 0;
+  #zeroDates = 0;
+  #begun: Begun | null = null;
+  /** A part of the open transaction has been passed on. */
+  #isPartial = false;
+  readonly #followers: Follower[];
+  readonly #byTable: Map<string, Follower>;
+  /** By the id that the log gives a table; null: it is not read. */
+  readonly #byId = new Map<number, { follower: Follower; table: LoggedTable } | null>();
+
+  constructor(
+    private readonly ctx: Context,
+    members: readonly Placed[],
+    private readonly charsets: Charsets,
+  ) {
+    this.position = lowestOf(members.map((member) => member.position));
+    const options = { charsets, keep_zero_dates: keepsZeroDates(ctx), onZeroDate: () => void this.#zeroDates++ };
+    this.#followers = members.map((member) => ({
+      member,
+      rows: new ChangeRows(member.request, options),
+      table: null,
+      begun: null,
+      kept: 0,
+    }));
+    this.#byTable = new Map(this.#followers.map((one) => [keyOf(nameOf(one)), one]));
+  }
+
+  get hasChanges(): boolean {
+    return this.#count > 0;
+  }
+
+  /** Of the last transaction. */
+  get ageSeconds(): number {
+    return Math.max(0, Date.now() / 1000 - (this.#begun?.seconds ?? 0));
+  }
+
+  /** A batch is due: at a border of transactions, or inside one that is large. */
+  isFull(): boolean {
+    const times = this.isOpen ? OVERSIZE : 1;
+    return this.#count >= BATCH_ROWS * times || this.#bytes >= BATCH_BYTES * times;
+  }
+
+  /** @param raw the event as it arrived. @returns a promise where a table has to be looked at first */
+  read(event: LogEvent, raw: Buffer): Promise<void> | null {
+    switch (event.kind) {
+      case 'begin':
+        if (this.isOpen) throw new DataError('binlog_corrupt', 'A transaction of the binary log has no end');
+        [this.isOpen, this.#begun, this.#isPartial] = [true, event, false];
+        this.#byId.clear();
+        return null;
+      case 'table':
+        return this.#useTable(event.id, event.body);
+      case 'rows':
+        return this.#add(event, raw.length);
+      case 'statement':
+        return this.#statement(event, raw);
+      case 'commit':
+        this.#commit(raw);
+        return null;
+      case 'prepared':
+        this.#refusePrepared();
+        this.#commit(raw);
+        return null;
+      case 'file':
+        this.file = { name: event.name, position: event.position };
+        return null;
+      default:
+        return null;
+    }
+  }
+
+  /** What was read up to this border of transactions. */
+  async border(): Promise<ReplicatedBatch> {
+    return { parts: await this.take(), states: this.states() };
+  }
+
+  async take(): Promise<ReplicatedBatch['parts']> {
+    const parts: ReplicatedBatch['parts'] = [];
+    for (const { member, rows } of this.#followers) {
+      if (rows.rows.length === 0) continue;
+      await ofStream(member.at, () => fillColumns(this.ctx, member.request, rows.gaps));
+      const taken = rows.take();
+      const bytes = Math.ceil((this.#bytes * taken.rows.length) / Math.max(1, this.#count));
+      parts.push({ stream: member.at, batch: { ...taken, bytes } });
+    }
+    [this.#bytes, this.#count, this.#isPartial] = [0, 0, this.isOpen];
+    for (const follower of this.#followers) follower.kept = 0;
+    this.#warnOfZeroDates();
+    return parts;
+  }
+
+  /** A stream that is ahead of the position stays where it is. */
+  states(): StreamState[] {
+    return this.#followers.map(({ member }) => stateOf(highestOf(this.position, member.position), this.file));
+  }
+
+  #warnOfZeroDates(): void {
+    if (this.#zeroDates === 0) return;
+    this.ctx.warn(
+      'zero_date',
+      `${this.#zeroDates} dates without a year, month or day, such as 0000-00-00, were read as NULL`,
+    );
+    this.#zeroDates = 0;
+  }
+
+  #commit(raw: Buffer): void {
+    const end = raw.readUInt32LE(13);
+    if (this.file && end > 0) this.file = { name: this.file.name, position: end };
+    this.isOpen = false;
+    if (!this.#begun) return;
+    const { gtid } = this.#begun;
+    if (!covers(this.position, gtid)) this.position = new Map(this.position).set(gtid.domain, gtid);
+  }
+
+  /** Null: the table is not read, or the stream has read this transaction before. */
+  #followerOf(table: TableName): Follower | null {
+    const follower = this.#byTable.get(keyOf(table));
+    return follower && this.#begun && !covers(follower.member.position, this.#begun.gtid) ? follower : null;
+  }
+
+  /** The log repeats an unchanged table in each transaction. */
+  #useTable(id: number, body: Buffer): Promise<void> | null {
+    const name = tableNameOf(body);
+    const follower = this.#followerOf(name);
+    if (!follower) {
+      this.#byId.set(id, null);
+      return null;
+    }
+    if (follower.table?.body.equals(body)) {
+      this.#byId.set(id, { follower, table: follower.table });
+      return null;
+    }
+    return ofStream(follower.member.at, async () => {
+      const table = parseTable(body);
+      const { request, shape } = follower.member;
+      await withSession(this.ctx, { phase: 'run' }, (session) => assertUnchanged(session, request, shape));
+      const open = () => MysqlSession.open(this.ctx, { phase: 'run' });
+      await this.charsets.prepare(
+        open,
+        table.columns.map(({ collation }) => collation),
+      );
+      follower.rows.useTable(table);
+      follower.table = table;
+      this.#byId.set(id, { follower, table });
+    });
+  }
+
+  #add(event: RowsEvent, bytes: number): null {
+    const known = this.#byId.get(event.table);
+    if (known === undefined) throw new Error('the log has rows of a table that it did not describe');
+    if (known === null) return null;
+    this.#bytes += bytes;
+    this.#change(known.follower, (rows) => rows.add(event));
+    return null;
+  }
+
+  #change(follower: Follower, change: (rows: ChangeRows) => void): void {
+    const { member, rows } = follower;
+    if (follower.begun !== this.#begun) {
+      const { gtid, seconds } = this.#begun!;
+      rows.begin(gtid, seconds);
+      [follower.begun, follower.kept] = [this.#begun, rows.rows.length];
+    }
+    const before = rows.rows.length;
+    try {
+      change(rows);
+    } catch (error) {
+      throw new StreamsFailed(new Map([[member.at, error]]));
+    }
+    this.#count += rows.rows.length - before;
+  }
+
+  #statement({ database, text }: Extract<LogEvent, { kind: 'statement' }>, raw: Buffer): Promise<void> | null {
+    const effect = effectOf(text, database);
+    switch (effect.kind) {
+      case 'rollback':
+        this.#rollBack();
+        this.#commit(raw);
+        return null;
+      case 'commit':
+        this.#commit(raw);
+        return null;
+      case 'unlogged_rows':
+        throw unloggedRows(text);
+      case 'truncate':
+        for (const table of effect.tables) {
+          const follower = this.#followerOf(table);
+          if (follower) this.#change(follower, (rows) => rows.truncate());
+        }
+        break;
+      case 'replace':
+        this.#refuse(
+          effect.tables.map((table) => this.#followerOf(table)),
+          text,
+        );
+        break;
+      case 'drop_database':
+        this.#refuse(
+          this.#followers.map((one) =>
+            nameOf(one).database === effect.database ? this.#followerOf(nameOf(one)) : null,
+          ),
+          text,
+        );
+        break;
+      default:
+        break;
+    }
+    if (this.#begun?.standalone) this.#commit(raw);
+    return null;
+  }
+
+  /** Only rows of InnoDB are read, all of which a rollback undoes. */
+  #rollBack(): void {
+    const open = this.#followers.filter((one) => one.begun === this.#begun);
+    if (open.length === 0) return;
+    if (this.#isPartial) throw unloggedRows('ROLLBACK');
+    for (const { rows, kept } of open) {
+      this.#count -= rows.rows.length - kept;
+      rows.cut(kept);
+    }
+  }
+
+  #refuse(found: readonly (Follower | null)[], statement: string): void {
+    const failures = found.flatMap((one) =>
+      one ? [[one.member.at, tableReplaced(one.member.request.stream.name, statement)] as const] : [],
+    );
+    if (failures.length > 0) throw new StreamsFailed(new Map(failures));
+  }
+
+  /** Whether the rows stay is known by a later event, maybe after the end of the read. */
+  #refusePrepared(): void {
+    const open = this.#followers.filter((one) => one.begun === this.#begun);
+    const failures = open.map(
+      ({ member }) =>
+        [
+          member.at,
+          new ConfigurationError(
+            'xa_transaction',
+            `${member.request.stream.name} was changed by an XA transaction in two phases (GTID ${positionText(this.position)} and later), which the log shows before its end. ${RESET_HINT}`,
+          ),
+        ] as const,
+    );
+    if (failures.length > 0) throw new StreamsFailed(new Map(failures));
+  }
+}
+
+const unloggedRows = (statement: string) =>
+  new ConfigurationError(
+    'statement_logged',
+    `The log has a statement instead of the rows that it changed: ${statement.slice(0, 100)}. Set binlog_format = ROW for all sessions. ${RESET_HINT}`,
+  );
+
+const nameOf = ({ member }: Follower): TableName => ({
+  database: member.request.stream.namespace ?? '',
+  name: member.request.stream.name,
+});
+
+const keyOf = ({ database, name }: TableName) => `${database}\0${name}`;
+
+/** The database and the table that an event describes. */
+function tableNameOf(body: Buffer): TableName {
+  const end = 3 + body[2]!;
+  const start = end + 2;
+  return { database: body.toString('utf8', 3, end), name: body.toString('utf8', start, start + body[end + 1]!) };
+}

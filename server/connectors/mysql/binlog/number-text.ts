@@ -1,0 +1,60 @@
+import type { ByteReader } from './byte-reader.ts';
+
+/** Bytes that hold so many decimal digits. */
+const BYTES = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
+const GROUP = 9;
+
+export const decimalBytes = (digits: number, scale: number): number => {
+  const whole = digits - scale;
+  const bytesOf = (count: number) => Math.floor(count / GROUP) * 4 + BYTES[count % GROUP]!;
+  return bytesOf(whole) + bytesOf(scale);
+};
+
+/** A DECIMAL: groups of nine digits, the first bit inverted, all bits inverted below zero. */
+export function decimalText(reader: ByteReader, digits: number, scale: number): string {
+  const bytes = reader.take(decimalBytes(digits, scale));
+  const isNegative = (bytes[0]! & 0x80) === 0;
+  const mask = isNegative ? 0xff : 0;
+  let at = 0;
+  const group = (count: number) => {
+    let value = 0;
+    for (const end = at + BYTES[count]!; at < end; at++) {
+      value = value * 256 + ((bytes[at]! ^ mask) & (at === 0 ? 0x7f : 0xff));
+    }
+    return String(value).padStart(count, '0');
+  };
+  const whole = digits - scale;
+  let text = whole % GROUP > 0 ? group(whole % GROUP) : '';
+  for (let left = Math.floor(whole / GROUP); left > 0; left--) text += group(GROUP);
+  let start = 0;
+  while (start < text.length - 1 && text[start] === '0') start++;
+  text = text.slice(start) || '0';
+  if (scale > 0) {
+    text += '.';
+    for (let left = Math.floor(scale / GROUP); left > 0; left--) text += group(GROUP);
+    if (scale % GROUP > 0) text += group(scale % GROUP);
+  }
+  return isNegative ? `-${text}` : text;
+}
+
+/** As the server writes a DOUBLE: the shortest digits that are the same number. */
+export function doubleText(value: number): string {
+  if (value === 0) return Object.is(value, -0) ? '-0' : '0';
+  const [mantissa = '', exponent = '0'] = Math.abs(value).toExponential().split('e');
+  const digits = mantissa.replace('.', '');
+  /** Of the point, counted from before the first digit. */
+  const point = Number(exponent) + 1;
+  const sign = value < 0 ? '-' : '';
+  if (point < -14 || (point > 15 && digits.length <= point)) {
+    return `${sign}${digits[0]}${digits.length > 1 ? `.${digits.slice(1)}` : ''}e${exponent.replace('+', '')}`;
+  }
+  if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`;
+  if (point >= digits.length) return `${sign}${digits.padEnd(point, '0')}`;
+  return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
+}
+
+/** Six digits where they are all of it, otherwise as the double that it is. */
+export function floatText(value: number): string {
+  const six = Number(value.toPrecision(6));
+  return doubleText(Math.fround(six) === value ? six : value);
+}

@@ -1,0 +1,375 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type {
+  Cell,
+  ReadRequest,
+  ReplicatedBatch,
+  StreamSchema,
+  StreamState,
+} from '../../server/connectors/contract/connector.ts';
+import { StreamsFailed } from '../../server/connectors/contract/replication.ts';
+import { effectOf } from '../../server/connectors/mysql/binlog/statements.ts';
+import type { MysqlSourceConfig } from '../../server/connectors/mysql/connection/settings.ts';
+import { mysqlSource } from '../../server/connectors/mysql/source.ts';
+import { limitHangs } from '../support/hangs.ts';
+import { mariaDbMissing, testBinlogServer } from '../support/mariadb.ts';
+import { until } from '../support/until.ts';
+import { contextOf, requestOf } from './postgres-support.ts';
+
+const describeMysql = describe.skipIf(mariaDbMissing !== null);
+
+describeMysql('the binary log of MariaDB', () => {
+  limitHangs();
+  let server: Awaited<ReturnType<typeof testBinlogServer>>;
+  let database = '';
+  beforeAll(async () => {
+    server = await testBinlogServer();
+    database = await server.database();
+  });
+  afterAll(async () => {
+    await server.sql(`set global log_bin_compress = off; drop database ${database}`);
+  });
+
+  const sql = (statements: string) => server.sql(statements, database);
+  const context = (more: Partial<MysqlSourceConfig> = {}) => {
+    const { host, port, username, password } = server;
+    const access = { host, port, username, password, database, ssl_mode: 'disable', replication: 'logical' };
+    return contextOf(mysqlSource.config.parse({ ...access, ...more }) as MysqlSourceConfig);
+  };
+  const streamOf = async (name: string, more?: Partial<MysqlSourceConfig>): Promise<StreamSchema> => {
+    const found = (await mysqlSource.discover(context(more).ctx)).find((one) => one.name === name);
+    if (!found) throw new Error(`no stream ${name}`);
+    return found;
+  };
+
+  /** What a read of these tables gives: rows by table with their operation first, and the states after it. */
+  async function read(streams: { stream: StreamSchema; state: StreamState | null }[], test_context = context()) {
+    const requests = streams.map(
+      ({ stream, state }): ReadRequest => ({
+        ...requestOf(stream, { sync_mode: 'incremental', state }),
+        reader_id: crypto.randomUUID(),
+      }),
+    );
+    const request = { reader_id: crypto.randomUUID(), streams: requests };
+    const rows: Cell[][][] = streams.map(() => []);
+    let states = streams.map(({ state }) => state);
+    const batches: ReplicatedBatch[] = [];
+    for await (const batch of mysqlSource.replication!.read(test_context.ctx, request)) {
+      batches.push(batch);
+      for (const { stream, batch: part } of batch.parts) {
+        for (const [at, row] of part.rows.entries()) {
+          const facts = row.length - 3;
+          const operation = part.changes?.[at]?.operation ?? 'read';
+          rows[stream]!.push([operation, row[facts]!, ...row.slice(0, facts)]);
+        }
+      }
+      states = batch.states ?? states;
+    }
+    return { rows, states, batches, warnings: test_context.warnings };
+  }
+  const failureOf = async (work: Promise<unknown>) => {
+    const error = await work.then(
+      () => null,
+      (thrown: unknown) => thrown,
+    );
+    return error instanceof StreamsFailed ? [...error.failures.values()][0] : error;
+  };
+
+  /** By type: values as a statement has them. Each is in a row of its own. */
+  const TYPES: [type: string, ...values: string[]][] = [
+    ['tinyint', '-128', '127', '0'],
+    ['tinyint unsigned', '255', '128'],
+    ['smallint', '-32768', '32767'],
+    ['smallint unsigned', '65535'],
+    ['mediumint', '-8388608', '8388607'],
+    ['mediumint unsigned', '16777215'],
+    ['int', '-2147483648', '2147483647'],
+    ['int unsigned', '4294967295'],
+    ['bigint', '-9223372036854775808', '9223372036854775807'],
+    ['bigint unsigned', '18446744073709551615', '9007199254740993'],
+    ['bigint zerofill', '42'],
+    ['decimal(8,3) zerofill', '1.5'],
+    ['decimal(5,2)', '-999.99', '0.01', '0', '-0.05'],
+    ['decimal(65,30)', '12345678901234567890123456789012345.123456789012345678901234567891', '-1e-30'],
+    ['decimal(9,9)', '0.000000001', '-0.999999999'],
+    ['decimal(18,9) unsigned', '999999999.999999999', '1.5'],
+    ['decimal(10,0)', '-1234567890', '7'],
+    ['float', '0.1', '-3.4e38', '16777217', '1e-20', '123456.7', '0.30000001'],
+    ['float(7,3)', '1234.567', '-0.001'],
+    ['double', '0.1', '1e15', '1e14', '123456789012345678', '1e-14', '1e-15', '1e-16', '-1.5e300', '5e-324', '0'],
+    ['double(12,4)', '12345678.1234', '-0.5'],
+    ['bit(1)', "b'0'", "b'1'"],
+    ['bit(9)', "b'100000001'", "b'1'"],
+    ['bit(64)', "b'1000000000000000000000000000000000000000000000000000000000000001'"],
+    ['year', '1901', '2155', "'0000'"],
+    ['date', "'2026-02-28'", "'1000-01-01'", "'9999-12-31'", "'0000-00-00'", "'2026-00-10'"],
+    ['datetime', "'2026-02-28 23:59:59'", "'0000-00-00 00:00:00'"],
+    ['datetime(1)', "'2026-02-28 23:59:59.9'"],
+    ['datetime(3)', "'2026-02-28 23:59:59.007'"],
+    ['datetime(6)', "'9999-12-31 23:59:59.999999'", "'2026-01-01 00:00:00.000001'"],
+    ['timestamp null', "'1970-01-01 00:00:01'", "'2038-01-19 03:14:07'", "'0000-00-00 00:00:00'"],
+    ['timestamp(2) null', "'2026-03-29 01:30:00.05'"],
+    ['timestamp(6) null', "'2026-10-25 00:59:59.000009'"],
+    ['time', "'-838:59:59'", "'838:59:59'", "'-00:00:01'", "'00:00:00'"],
+    ['time(1)', "'-00:00:00.1'", "'12:34:56.7'"],
+    ['time(3)', "'-01:02:03.004'", "'-00:59:59.999'"],
+    ['time(6)', "'-838:59:58.999999'", "'00:00:00.000001'"],
+    ['char(5)', "'ab '", "''", "'äöü'"],
+    ['varchar(10)', "'ab  '", "'ÿ😀'", "'\\0a'"],
+    ['varchar(300)', "repeat('ä', 300)"],
+    ['varchar(10) character set latin1', "'äöü€'", "x'8182'"],
+    ['char(4) character set latin2', "'łąż'"],
+    ['varchar(10) character set cp1251', "'Привет'"],
+    ['varchar(10) character set ucs2', "'añ€'"],
+    ['varchar(10) character set utf16', "'a😀'"],
+    ['varchar(10) character set utf16le', "'a😀'"],
+    ['varchar(10) character set utf32', "'a😀'"],
+    ['varchar(10) character set utf8mb3 collate utf8mb3_bin', "'ß€'"],
+    ['varchar(10) character set ascii', "'plain'"],
+    ['tinytext', "'tiny'"],
+    ['text', "repeat('text ', 1000)"],
+    ['mediumtext character set latin1', "'ÄÖ'"],
+    ['longtext', "''"],
+    ['json', `'{"a": [1, 2.50, 1e400, "\\\\u00e4"], "b": null}'`, `'12345678901234567890.10'`],
+    ['binary(4)', "x'01000000'", "x'00000000'", "x'ffff'"],
+    ['varbinary(10)', "x'0100'", "''"],
+    ['blob', "x'00ff00'"],
+    ['longblob', "repeat(x'0102', 5000)"],
+    ["enum('a','b,c','''d''','ü')", "'a'", "'b,c'", "'''d'''", "'ü'"],
+    ["enum('ü','ö') character set latin1", "'ö'"],
+    ["set('x','y','z')", "'x,z'", "''", "'y'"],
+    ['uuid', "'123e4567-e89b-12d3-a456-426655440000'", "'00000000-0000-0000-0000-000000000000'"],
+    ['inet4', "'192.168.0.1'", "'0.0.0.0'"],
+    ['inet6', "'2001:db8::1:0:0:1'", "'::'", "'::ffff:1.2.3.4'", "'::1.2.3.4'", "'fe80::'", "'1:0:0:2:0:0:0:3'"],
+    ['varchar(200) compressed', "repeat('packed ', 20)", "'short'"],
+    ['blob compressed', "repeat(x'07', 500)"],
+    ['int as (id * 2) stored'],
+  ];
+
+  test('a change gives the cells that a SELECT gives, for every type', async () => {
+    const columns = TYPES.map(([type], at) => `c${at} ${type}`).join(', ');
+    await sql(`create table types (id int primary key, ${columns}, v int as (id + 1) virtual)`);
+    const stream = await streamOf('types');
+    const first = await read([{ stream, state: null }]);
+    const statements = TYPES.flatMap(([, ...values], at) =>
+      values.map((value, row) => [at, `insert into types (id, c${at}) values (${at * 100 + row}, ${value})`] as const),
+    );
+    const nulls = 'insert into types (id) values (100000)';
+    await sql(`set sql_mode = ''; set names utf8mb4; set time_zone = '+00:00';
+      ${[...statements.map(([, text]) => text), nulls].join(';')}`);
+    for (const zero_dates of ['null', 'keep'] as const) {
+      const logged = await read([{ stream, state: first.states[0]! }], context({ zero_dates }));
+      const selected = await read([{ stream, state: null }], context({ zero_dates }));
+      const found = new Map(logged.rows[0]!.map((row) => [row[2], row.slice(2)]));
+      const differences = selected.rows[0]!.slice(1).flatMap((row) => {
+        const other = found.get(row[2]);
+        return row
+          .slice(2)
+          .flatMap((cell, at) =>
+            other?.[at] === cell ? [] : [{ type: stream.fields[at]!.source_type, selected: cell, logged: other?.[at] }],
+          );
+      });
+      expect(differences).toEqual([]);
+      expect(found.size).toBe(statements.length + 1);
+      expect(logged.warnings).toEqual(zero_dates === 'null' ? ['zero_date'] : []);
+    }
+    expect(stream.fields.map(({ path }) => path[0])).not.toContain('v');
+  });
+
+  /** Reads the tables in full, then what `statements` change. */
+  async function changesOf(tables: readonly string[], statements: string) {
+    const streams = await Promise.all(tables.map((name) => streamOf(name)));
+    const first = await read(streams.map((stream) => ({ stream, state: null })));
+    await sql(statements);
+    const now = await Promise.all(tables.map((name) => streamOf(name)));
+    return { first, ...(await read(now.map((stream, at) => ({ stream, state: first.states[at]! })))) };
+  }
+
+  test('changes come in the order of the log, by the columns that the table had', async () => {
+    await sql(`create table a (id int primary key, n int, note varchar(20)); create table b (id int, n int);
+      insert into a values (1, 10, 'x'), (2, 20, 'y'); insert into b values (1, 1), (1, 1)`);
+    const { first, rows, states } = await changesOf(
+      ['a', 'b'],
+      `start transaction; update a set n = 11 where id = 1; delete from a where id = 2; insert into b values (2, 2);
+       update a set id = 3 where id = 1; savepoint s; insert into a values (9, 9, 'no'); rollback to s; commit;
+       start transaction; insert into a values (8, 8, 'no'); rollback; delete from b where id = 1 limit 1;
+       alter table a add column late int not null default 7; insert into a values (4, 40, 'z', 8);
+       alter table a drop column note; update a set n = 41 where id = 4; alter table a rename column n to amount;
+       insert into a values (5, 50, 9); truncate table b; insert into b values (6, 6)`,
+    );
+    expect(first.rows).toEqual([
+      [
+        ['truncate', null, null, null, null],
+        ['read', 'read', '1', '10', 'x'],
+        ['read', 'read', '2', '20', 'y'],
+      ],
+      [
+        ['truncate', null, null, null],
+        ['read', 'read', '1', '1'],
+        ['read', 'read', '1', '1'],
+      ],
+    ]);
+    // Columns: id, amount, late. What a row lacks is read from the table as it is now.
+    expect(rows[0]).toEqual([
+      ['upsert', 'update', '1', null, null],
+      ['delete', 'delete', '2', null, null],
+      ['delete', 'delete', '1', null, null],
+      ['upsert', 'update', '3', '11', '7'],
+      ['upsert', 'insert', '4', '41', '8'],
+      ['upsert', 'update', '4', '41', '8'],
+      ['upsert', 'insert', '5', '50', '9'],
+    ]);
+    expect(rows[1]).toEqual([
+      ['upsert', 'insert', '2', '2'],
+      ['delete', 'delete', '1', '1'],
+      ['truncate', 'truncate', null, null],
+      ['upsert', 'insert', '6', '6'],
+    ]);
+    const again = await read([{ stream: await streamOf('a'), state: states[0]! }]);
+    expect([again.rows, again.states]).toEqual([[[]], [states[0]!]]);
+  });
+
+  test('a transaction larger than a batch has no state inside; a compressed log reads alike', async () => {
+    await sql('create table big (id int primary key, filler varchar(200))');
+    const { rows, batches } = await changesOf(
+      ['big'],
+      `set global log_bin_compress = on;
+       insert into big select seq, repeat('x', seq % 200) from seq_1_to_45000; set global log_bin_compress = off;
+       insert into big values (0, 'last')`,
+    );
+    expect(rows[0]!.length).toBe(45_001);
+    expect(rows[0]!.every(([, , id, filler]) => id === '0' || filler!.length === Number(id) % 200)).toBe(true);
+    expect(batches.filter(({ states }) => states === undefined).length).toBeGreaterThan(1);
+    expect(batches.at(-1)!.states).toBeDefined();
+  });
+
+  const REPLACED: [what: string, statements: string, code: string][] = [
+    ['dropped and created', 'drop table t; create table t (id int primary key, n int)', 'table_replaced'],
+    ['created again', 'create or replace table t (id int primary key, n int)', 'table_replaced'],
+    ['swapped', 'create table u (id int primary key, n int); rename table t to v, u to t', 'table_replaced'],
+    ['dropped', 'drop table /* all */ if exists `t`', 'table_missing'],
+    [
+      'prepared in two phases',
+      "xa start 'x'; insert into t values (5, 5); xa end 'x'; xa prepare 'x'; xa commit 'x'",
+      'xa_transaction',
+    ],
+    [
+      'changed by a statement',
+      "set session binlog_format = 'STATEMENT'; insert into t values (6, 6)",
+      'statement_logged',
+    ],
+    [
+      'changed without all columns',
+      "set session binlog_row_image = 'MINIMAL'; update t set n = 7",
+      'binlog_row_image_not_full',
+    ],
+    [
+      'given a cascade',
+      'alter table t add constraint fk foreign key (id) references p (id) on delete cascade',
+      'changes_not_logged',
+    ],
+  ];
+  test.each(REPLACED)('a table that was %s is refused, and another one goes on', async (_, statements, code) => {
+    await sql(`drop table if exists t, u, v, p, other; create table p (id int primary key); insert into p values (1);
+      create table t (id int primary key, n int); insert into t values (1, 1); create table other (id int primary key)`);
+    const streams = [await streamOf('t'), await streamOf('other')];
+    const { states } = await read(streams.map((stream) => ({ stream, state: null })));
+    await sql(`${statements}; insert into other values (1)`);
+    const both = streams.map((stream, at) => ({ stream, state: states[at]! }));
+    expect(await failureOf(read(both))).toMatchObject({ code });
+    if (code === 'statement_logged') return;
+    expect((await read([both[1]!])).rows).toEqual([[['upsert', 'insert', '1']]]);
+  });
+
+  test('positions that the log does not have are refused by name', async () => {
+    await sql('create table kept (id int primary key)');
+    const stream = await streamOf('kept');
+    const [old] = (await read([{ stream, state: null }])).states;
+    const failure = (cursor: string) => failureOf(read([{ stream, state: { cursor } }]));
+    const [, server_id, number] = old!.cursor!.split('-');
+    expect(await failure('0/15')).toMatchObject({ code: 'invalid_cursor' });
+    expect(await failure(`0-1-${Number(number) + 1000}`)).toMatchObject({ code: 'source_went_back' });
+    await sql('insert into kept values (1)');
+    // A server with other transactions under the same numbers.
+    expect(await failure(`0-${Number(server_id) + 1}-${number}`)).toMatchObject({ code: 'source_went_back' });
+    await sql('flush binary logs; insert into kept values (2)');
+    const [{ File: last } = {}] = await sql('show master status');
+    // The server keeps a file until its transactions are on disk.
+    await until(async () => {
+      await sql(`purge binary logs to '${last as string}'`);
+      return (await sql('show binary logs')).length === 1;
+    });
+    expect(await failureOf(read([{ stream, state: old! }]))).toMatchObject({
+      code: 'binlog_purged',
+      message: expect.stringContaining('Reset the stream'),
+    });
+    const request = { ...requestOf(stream, { state: old! }), reader_id: 'r' };
+    expect(await mysqlSource.canResume!(context().ctx, request)).toBe(false);
+  });
+
+  test('the check names settings and privileges that are missing, and tables that the log does not have', async () => {
+    const step = async (more?: Partial<MysqlSourceConfig>) =>
+      (await mysqlSource.check(context(more).ctx)).checks.find(({ title }) => title === 'Binary log');
+    await sql(`create table parents (id int primary key);
+      create table children (id int primary key, p int, foreign key (p) references parents (id) on delete set null);
+      create table shapes (id int primary key, at point); create table chinese (id int primary key, t char(4) character set gbk)`);
+    const passed = await step();
+    expect(passed).toMatchObject({ status: 'passed' });
+    for (const name of ['children', 'shapes', 'chinese']) {
+      expect(passed!.message).toContain(name);
+      expect((await streamOf(name)).change_log).toBeUndefined();
+    }
+    for (const [name, wrong, right] of [
+      ['binlog_format', 'MIXED', 'ROW'],
+      ['binlog_row_image', 'MINIMAL', 'FULL'],
+      ['binlog_row_metadata', 'MINIMAL', 'FULL'],
+    ]) {
+      await sql(`set global ${name} = ${wrong}`);
+      const statements = [`SET GLOBAL ${name} = ${right}`];
+      expect(await step()).toMatchObject({ status: 'failed', statements });
+      await sql(`set global ${name} = ${right}`);
+    }
+    await sql(`create user '${database}' identified by 'p'; grant select on ${database}.* to '${database}'`);
+    const reader = { username: database, password: 'p' };
+    for (const right of ['BINLOG MONITOR', 'REPLICATION SLAVE']) {
+      const denied = await step(reader);
+      expect(denied).toMatchObject({ status: 'failed' });
+      expect(denied!.statements).toEqual([`GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO '${database}'@'%'`]);
+      await sql(`grant ${right} on *.* to '${database}'`);
+    }
+    expect(await step(reader)).toMatchObject({ status: 'passed' });
+    const stream = { ...(await streamOf('parents')), name: 'parents' };
+    expect((await read([{ stream, state: null }], context(reader))).states[0]!.cursor).toMatch(/^0-1-\d+$/);
+  });
+});
+
+describe('statements in the log', () => {
+  const table = (name: string, database = 'db') => ({ database, name });
+  test.each([
+    ['BEGIN', { kind: 'nothing' }],
+    ['commit', { kind: 'commit' }],
+    ['ROLLBACK TO `s`', { kind: 'unlogged_rows' }],
+    ['XA COMMIT 0x61,0x,1', { kind: 'commit' }],
+    ['truncate t', { kind: 'truncate', tables: [table('t')] }],
+    ['/* c */ TRUNCATE TABLE `o``d`.t -- x', { kind: 'truncate', tables: [table('t', 'o`d')] }],
+    ['DROP TABLE IF EXISTS a,`b c` /* generated by server */', { kind: 'replace', tables: [table('a'), table('b c')] }],
+    ['DROP TEMPORARY TABLE t', { kind: 'nothing' }],
+    ['/*!50100 DROP */ TABLE t', { kind: 'replace', tables: [table('t')] }],
+    [
+      'RENAME TABLE a TO b, x.c TO d',
+      { kind: 'replace', tables: [table('a'), table('b'), table('c', 'x'), table('d')] },
+    ],
+    ['alter table t rename column a to b', { kind: 'nothing' }],
+    ['alter table t add c int, rename to u', { kind: 'replace', tables: [table('t'), table('u')] }],
+    ["alter table t comment 'RENAME TO x DROP PARTITION'", { kind: 'nothing' }],
+    ['ALTER TABLE t DROP PARTITION p0', { kind: 'replace', tables: [table('t')] }],
+    ['ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u', { kind: 'replace', tables: [table('t'), table('u')] }],
+    ['CREATE OR REPLACE TABLE t (id int)', { kind: 'replace', tables: [table('t')] }],
+    ['CREATE TABLE t LIKE u', { kind: 'nothing' }],
+    ['DROP DATABASE IF EXISTS `d`', { kind: 'drop_database', database: 'd' }],
+    ['insert into t values (1)', { kind: 'unlogged_rows' }],
+    ['# Dummy event replacing event type 160 that slave cannot handle.', { kind: 'nothing' }],
+    ['# Dummy event replacing event type 99 that slave cannot handle.', { kind: 'unlogged_rows' }],
+  ] as const)('%s', (statement, effect) => {
+    expect(effectOf(statement, 'db')).toEqual(effect as ReturnType<typeof effectOf>);
+  });
+});

@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import postgres from 'postgres';
+import { accountConnectors, connectionRuns, connections, streamRuns } from '../../db/schema/index.ts';
+import { releaseDeadWorkers } from '../../server/runs/worker-deaths.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { type MariaDb, mariaDbMissing, startMariaDb, testBinlogServer } from '../support/mariadb.ts';
+import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
+import { postgresParameters } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+import { spawnWorker } from '../support/worker-process.ts';
+
+const service = await testDeps();
+const to = await createPlainDatabase();
+const destination = postgres(to.url, { max: 2, onnotice: () => {} });
+
+describe.skipIf(mariaDbMissing !== null)('the binary log of MariaDB as a source', () => {
+  const { db } = service.deps;
+  let server: MariaDb;
+  let replica: Awaited<ReturnType<typeof startMariaDb>> | null = null;
+  beforeAll(async () => {
+    server = await testBinlogServer();
+    await server.sql(CREATE_READER);
+  });
+  afterAll(async () => {
+    await destination.end();
+    await to.drop();
+    await replica?.stop();
+  });
+
+  const access = ({ host, port, username, password }: MariaDb, database: string) => ({
+    host,
+    port,
+    username,
+    password,
+    database,
+    ssl_mode: 'disable',
+  });
+  const logOf = (database: string) => ({
+    name: 'mysql',
+    parameters: { ...access(server, database), ...READER, replication: 'logical' },
+  });
+  /** As the supervisor of a worker does. */
+  const killed = async (worker: Bun.Subprocess) => {
+    worker.kill('SIGKILL');
+    await worker.exited;
+    const runs = await db.select({ worker_id: streamRuns.worker_id }).from(streamRuns);
+    await releaseDeadWorkers(
+      service.deps,
+      runs.flatMap(({ worker_id }) => worker_id ?? []),
+    );
+    return spawnWorker(service, { CHECKPOINT_KB: '256' });
+  };
+  const stream = (destination_sync_mode: 'append' | 'append_dedup') => ({
+    sync_mode: 'incremental' as const,
+    destination_sync_mode,
+    primary_key: [['id']],
+  });
+
+  test('a killed worker neither loses nor repeats a change, in merges and in a history', async () => {
+    const [database, other] = [await server.database(), await server.database()];
+    const source = await server.session(database);
+    await source.run(`create table moved (id int primary key, n int, filler text);
+      insert into moved select seq, 0, repeat('x', 1000) from seq_1_to_10000`);
+    const make = (mode: 'append' | 'append_dedup', into: { name: string; parameters: Record<string, unknown> }) =>
+      makePipeline(service, {
+        source: logOf(database),
+        destination: into,
+        stream: stream(mode),
+        connection: { table_prefix: `${mode}_` },
+      });
+    const intoPostgres = { name: 'postgres', parameters: postgresParameters(to.url) };
+    const pipelines = [
+      await make('append_dedup', intoPostgres),
+      await make('append', intoPostgres),
+      await make('append_dedup', { name: 'mysql', parameters: access(server, other) }),
+    ];
+    let worker = spawnWorker(service, { CHECKPOINT_KB: '256' });
+    for (const { start } of pipelines) expect((await runEnded(service, await start())).status).toBe('succeeded');
+    let updated = 0;
+    for (let part = 0; part < 40; part += 1) {
+      const [result] = (await source.run(
+        `update moved set n = n + 1, filler = concat(filler, '.') where id % 20 = ${part % 20}`,
+      )) as [{ affectedRows: number }];
+      updated += result.affectedRows;
+      await source.run(`delete from moved where id = ${part + 1}`);
+    }
+    for (const { start } of pipelines) {
+      const id = await start();
+      const run = async () => (await getStreamRuns(service, id))[0]!;
+      await until(async () => (await run()).rows_read > 0);
+      worker = await killed(worker);
+      expect((await runEnded(service, id, 90_000)).status).toBe('succeeded');
+      expect((await run()).attempt).toBe(2);
+    }
+    worker.kill('SIGKILL');
+    const sum = (table: string) =>
+      `select count(*) as rows_there, sum(n) as n, sum(length(filler)) as size from ${table}`;
+    const numbers = (row: object | undefined) => Object.values(row ?? {}).map(Number);
+    const expected = numbers((await server.sql(sum('moved'), database))[0]);
+    expect(numbers((await destination.unsafe(sum('append_dedup_moved')))[0])).toEqual(expected);
+    expect(numbers((await server.sql(sum('append_dedup_moved'), other))[0])).toEqual(expected);
+    const history =
+      await destination`select _cdc_operation as operation, count(*)::int as n from append_moved group by 1`;
+    expect(Object.fromEntries(history.map(({ operation, n }) => [operation, n]))).toEqual({
+      read: 10_000,
+      update: updated,
+      delete: 40,
+    });
+    await source.close();
+  }, 180_000);
+
+  test('a followed log shows whole transactions only, through a new column, a killed worker and a promoted replica', async () => {
+    replica = await replicaOf(server);
+    const database = await server.database();
+    await server.sql(
+      `create table giro (id int primary key, n int); create table savings (id int primary key, n int);
+       insert into giro select seq, 100 from seq_1_to_20; insert into savings select seq, 100 from seq_1_to_20`,
+      database,
+    );
+    const untimed = { interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null };
+    const { connection, source } = await makePipeline(service, {
+      source: logOf(database),
+      destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+      stream: stream('append_dedup'),
+      connection: {
+        destination_schema: 'bank',
+        schedule: { type: 'continuous', ...untimed },
+        schema_change_policy: 'propagate_columns',
+        next_run_at: new Date().toISOString(),
+      },
+    });
+    const totals = new Set<string>();
+    const giro = async () => {
+      const [row] =
+        await destination`select (select sum(n) from bank.giro) + (select sum(n) from bank.savings) as total,
+        (select sum(n) from bank.giro) as giro`;
+      totals.add(String(row!.total));
+      return String(row!.giro);
+    };
+    /** Transfers between the tables until the destination has shown so many states. */
+    const transfers = async (at: MariaDb, states: number) => {
+      const session = await at.session(database);
+      const seen = new Set<string>();
+      let step = 0;
+      await until(
+        async () => {
+          step += 1;
+          await session.run(`start transaction; update giro set n = n - 7 where id = ${(step % 20) + 1};
+            update savings set n = n + 7 where id = ${((step * 7) % 20) + 1}; commit`);
+          return seen.add(await giro()).size > states;
+        },
+        { timeout_ms: 60_000, what: 'changes arrive' },
+      );
+      await session.close();
+    };
+    const isEqual = async (at: MariaDb) => {
+      const [row] = await at.sql('select sum(n) as n from giro', database);
+      await until(async () => (await giro()) === String(row!.n), { timeout_ms: 60_000, what: 'the log is read' });
+    };
+    const followed = () =>
+      until(async () => (await destination`select to_regclass('bank.savings') as there`)[0]!.there !== null);
+
+    let worker = spawnWorker(service);
+    await followed();
+    await transfers(server, 5);
+    await server.sql('alter table giro add column note varchar(10) not null default "old"', database);
+    await server.sql(`update giro set note = 'new' where id = 1`, database);
+    const notes = async () => {
+      const rows = await destination`select to_jsonb(giro) ->> 'note' as note from bank.giro where id = 1`;
+      return rows[0]?.note;
+    };
+    await until(async () => (await notes()) === 'new', { timeout_ms: 60_000, what: 'the new column is loaded' });
+    await transfers(server, 5);
+    worker = await killed(worker);
+    await transfers(server, 5);
+    await isEqual(server);
+
+    const copy = replica;
+    const [row] = await server.sql('select @@gtid_binlog_pos as position');
+    await copy.sql(`select master_gtid_wait('${String(row!.position)}'); stop slave`);
+    const [before] = await db.select().from(accountConnectors).where(eq(accountConnectors.id, source.id));
+    await db
+      .update(accountConnectors)
+      .set({ parameters: { ...before!.parameters, port: copy.port } })
+      .where(eq(accountConnectors.id, source.id));
+    worker = await killed(worker);
+    await transfers(copy, 5);
+    await isEqual(copy);
+    expect([...totals]).toEqual(['4000']);
+    await db.update(connections).set({ status: 'paused' }).where(eq(connections.id, connection.id));
+    worker.kill('SIGTERM');
+    await worker.exited;
+    const runs = await db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, connection.id));
+    expect(runs.filter(({ status }) => status === 'failed')).toEqual([]);
+  }, 240_000);
+});
+
+/** The same user on all servers. */
+const READER = { username: 'reader', password: 'r3ader' };
+const CREATE_READER = `create user if not exists reader identified by '${READER.password}';
+  grant select, replication slave, binlog monitor on *.* to reader`;
+
+/** A server that replicates what follows, and logs it. */
+async function replicaOf(primary: MariaDb) {
+  const { host, port, username, password } = primary;
+  const replica = await startMariaDb([
+    '--innodb-flush-method=nosync',
+    '--log-bin=binlog',
+    '--server-id=2',
+    '--log-slave-updates',
+    '--binlog-format=ROW',
+    '--binlog-row-metadata=FULL',
+  ]);
+  // What its own set-up logged is not of the primary, and what the primary has by now is of other tests.
+  const [{ position } = {}] = await primary.sql('select @@gtid_binlog_pos as position');
+  await replica.sql(`${CREATE_READER}; reset master; set global gtid_slave_pos = '${String(position)}'`);
+  await replica.sql(`change master to master_host = '${host}', master_port = ${port}, master_user = '${username}',
+    master_password = '${password.replaceAll('\\', '\\\\').replaceAll("'", "''")}', master_use_gtid = slave_pos, master_ssl = 0;
+    start slave`);
+  return replica;
+}

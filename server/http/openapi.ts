@@ -1,4 +1,3 @@
-import { generateOpenApiDocument } from 'trpc-to-openapi';
 import { z } from 'zod';
 import { createDocument } from 'zod-openapi';
 import type { ZodOpenApiMediaTypeObject, ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
@@ -36,6 +35,8 @@ export function openApiDocument(served: readonly ServedProcedure[]) {
     const { path, method } = one.endpoint;
     paths[path] = { ...paths[path], [method.toLowerCase()]: operation(one) };
   }
+  // Loaded with its first use: most processes of the API never write the document.
+  const { generateOpenApiDocument } = require('trpc-to-openapi') as typeof import('trpc-to-openapi');
   const document = generateOpenApiDocument(appRouter, {
     title: 'Data pipelines',
     description: DESCRIPTION,

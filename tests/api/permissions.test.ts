@@ -48,6 +48,8 @@ const NEEDED: Record<string, Needed> = {
   'POST /page_trials': ['sources.create', 'sources.update'],
   'POST /connections/{connection_id}/change_previews': ['data.preview'],
   'GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/rejected_rows': [],
+  'GET /connections/{connection_id}/runs/{connection_run_id}/log': [],
+  'GET /connections/{connection_id}/runs/{connection_run_id}/trends': [],
   'POST /automation/notifications': ['triggers.update'],
   'GET /account_connectors/{account_connector_id}/dynamic_possible_values/{parameter_name}': [],
   'GET /users': [],

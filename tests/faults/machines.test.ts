@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 const STREAMS = 12;
-const ROWS = 60;
+const ROWS = 120;
 
 /** A worker on a separate machine: it shares only the database, the object store and the key. */
 function startWorker(): Bun.Subprocess & { machine: Machine } {
@@ -59,7 +59,7 @@ function startWorker(): Bun.Subprocess & { machine: Machine } {
   return Object.assign(worker, { machine });
 }
 
-/** A run of twelve streams of about three seconds each, into tables of one database that the machines can reach. */
+/** A run of twelve streams of about six seconds each, into tables of one database that the machines can reach. */
 async function startRun(prefix: string) {
   const { username, password, pathname } = new URL(target.url);
   const created = await makePipeline(service, {

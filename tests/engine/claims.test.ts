@@ -8,17 +8,28 @@ import {
   recordCheckpoint,
   recordProgress,
 } from '../../server/runs/claim-stream.ts';
+import { deliverAction } from '../../server/queue/jobs.ts';
 import { endAttempt, type Outcome } from '../../server/runs/end-attempt.ts';
 import { recoverStuckRuns } from '../../server/runs/recover-stuck-runs.ts';
 import { MAX_LOG_LINES } from '../../server/runs/log/append-lines.ts';
 import { Attempt } from '../../server/transfer/attempt.ts';
 import { testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline } from '../support/pipeline.ts';
+import { until } from '../support/until.ts';
 
 const service = await testDeps();
 const { deps } = service;
 const { db, queue } = deps;
 const destination = { name: 'sample', parameters: {} };
+
+test('a job that becomes due later is taken when it is due', async () => {
+  const taken: string[] = [];
+  await queue.work(deliverAction, 1, async ({ delivery_id }) => void taken.push(delivery_id));
+  const delivery_id = Bun.randomUUIDv7();
+  await queue.send(db, deliverAction, { delivery_id }, { start_after: 2 });
+  // Without a notice, the slot itself looks once a minute.
+  await until(() => taken.includes(delivery_id), { timeout_ms: 20_000 });
+});
 
 /** A run that no worker sees: the test claims its streams itself. */
 async function started(streams = 1, max_parallel_streams = streams) {

@@ -23,7 +23,7 @@ export async function callConnector(
 ): Promise<ConnectorItem[]> {
   const { ms, cpu_ms, onItem } = options;
   const abort = new AbortController();
-  const job = { ...call, settings: await portable(deps, row), now_ms: deps.now().getTime() };
+  const job = { ...call, settings: await portable(deps, row, options.use), now_ms: deps.now().getTime() };
   const calls = callsOf(deps, row, { ...options, signal: abort.signal });
   try {
     return await runConnectorJob(job, { owner: row.account_id, ms, cpu_ms, calls, onItem });
@@ -34,8 +34,8 @@ export async function callConnector(
 }
 
 /** Without what a connector does not need: the password of the control database. */
-async function portable(deps: Deps, row: AccountConnectorRow): Promise<CallJob['settings']> {
-  const settings = await settingsOf(deps, row);
+async function portable(deps: Deps, row: AccountConnectorRow, use: SecretUse): Promise<CallJob['settings']> {
+  const settings = await settingsOf(deps, row, secretUseRecorder(deps, row, use));
   const control = new URL(deps.egress.control);
   control.password = '';
   return { ...settings, egress: { ...settings.egress, control: control.href } };

@@ -5,8 +5,10 @@ import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
 import { ApiError } from '../platform/errors.ts';
 import { addressSecrets } from '../platform/keyed-address.ts';
-import { createRedactor, type Redactor } from '../platform/redact.ts';
+import { isReference } from '../platform/secret-references.ts';
+import { growingRedactor, type Redactor } from '../platform/redact.ts';
 import { tunnelSecrets } from './tunnel-settings.ts';
+import { valuesRead } from './references/values-read.ts';
 
 /** Encryption context of an account connector's secrets. */
 export const secretsContext = (row: { account_id: string; id: string }) =>
@@ -33,17 +35,23 @@ export function withOpened<Result>(open: () => Result): Result {
 }
 
 /** Redacts the secrets of these rows. A secret that does not open cannot appear in any text. */
-export const redactorOf = (deps: Deps, rows: readonly AccountConnectorRow[]): Redactor =>
-  createRedactor(
-    rows.flatMap((row) => {
-      try {
-        return secretsOf(deps, row);
-      } catch (error) {
-        if (error instanceof ApiError) return [];
-        throw error;
-      }
-    }),
-  );
+export function redactorOf(deps: Deps, rows: readonly AccountConnectorRow[]): Redactor {
+  const stored = rows.flatMap((row) => {
+    try {
+      return secretsOf(deps, row);
+    } catch (error) {
+      if (error instanceof ApiError) return [];
+      throw error;
+    }
+  });
+  let read = rows.map((row) => valuesRead(deps, row));
+  let all = [...stored, ...read.flat()];
+  return growingRedactor(() => {
+    const now = rows.map((row) => valuesRead(deps, row));
+    if (now.some((values, at) => values !== read[at])) [read, all] = [now, [...stored, ...now.flat()]];
+    return all;
+  });
+}
 
 /** Every value that must not appear in a log: secret parameters, keys in addresses, the tunnel's private key. */
 export function secretsOf(deps: Deps, row: AccountConnectorRow): string[] {
@@ -52,7 +60,9 @@ export function secretsOf(deps: Deps, row: AccountConnectorRow): string[] {
   const secrets = Object.entries(openSecrets(deps, row)).flatMap(([name, value]) =>
     addresses.has(name) ? stringsIn(value).flatMap(addressSecrets) : stringsIn(value),
   );
-  return [...secrets, ...tunnelSecrets(deps, row)];
+  // A reference is no secret: messages about it have to name it.
+  const isSecret = (value: string) => deps.config.SECRET_REFERENCES.length === 0 || !isReference(value);
+  return [...secrets.filter(isSecret), ...tunnelSecrets(deps, row)];
 }
 
 function stringsIn(value: unknown): string[] {

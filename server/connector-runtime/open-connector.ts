@@ -2,10 +2,11 @@ import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { ConnectorContext, Recorder } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
 import { buildConnector, type BuiltConnector, type ConnectorSettings } from './build-connector.ts';
-import { openParameters, withOpened } from './connector-secrets.ts';
+import { withOpened } from './connector-secrets.ts';
 import { filesRootOf } from './files-root.ts';
 import { type SecretUse, secretUseRecorder } from './secret-uses.ts';
 import { rotateSecret } from './rotate-secret.ts';
+import { readParameters } from './references/resolve-references.ts';
 import { pinHostKey, tunnelOf } from './tunnel-settings.ts';
 
 /** Provided by the code that calls the connector. */
@@ -30,21 +31,26 @@ export async function openConnector(
   row: AccountConnectorRow,
   hooks: ConnectorHooks,
 ): Promise<BuiltConnector> {
-  return buildConnector(await settingsOf(deps, row), {
+  const reach = secretUseRecorder(deps, row, hooks.use);
+  return buildConnector(await settingsOf(deps, row, reach), {
     ...hooks,
     log: connectorLog(deps, row),
     now: deps.now,
-    reach: secretUseRecorder(deps, row, hooks.use),
+    reach,
     pin: async (fingerprint) => storeHostKey(deps, row, { hooks, fingerprint }),
     rotateSecret: (given, work) => rotateSecret(deps, { row, given, signal: hooks.signal }, work),
   });
 }
 
-/** A row's settings with its secrets. @throws ConfigurationError when they cannot be decrypted */
-export const settingsOf = async (deps: Deps, row: AccountConnectorRow): Promise<ConnectorSettings> => ({
+/** A row's settings with its secrets. @throws ConfigurationError when they cannot be decrypted, see `readParameters` */
+export const settingsOf = async (
+  deps: Deps,
+  row: AccountConnectorRow,
+  reach: (place: string) => Promise<void>,
+): Promise<ConnectorSettings> => ({
   type: row.connector_type,
   name: row.connector_name,
-  parameters: withOpened(() => openParameters(deps, row)),
+  parameters: await readParameters(deps, row, reach),
   tunnel: withOpened(() => tunnelOf(deps, row)),
   datasets: row.datasets,
   filesRoot: await filesRootOf(deps, row.account_id),

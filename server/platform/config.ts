@@ -49,6 +49,15 @@ export interface Config {
   TEST_CONNECTORS: boolean;
   /** Providers by which people sign in to the console, beside API keys. */
   OIDC_PROVIDERS: readonly ProviderSettings[];
+  /**
+   * Beginnings of references (`env:…`, `file:/…/`, `vault:…`) by which accounts may name secrets. `{account_id}` stands for
+   * the account. None: values in these forms are secrets like any other.
+   */
+  SECRET_REFERENCES: readonly string[];
+  /** Where secrets by `vault:` are read, with a token or the `file:/path` of one. */
+  VAULT_ADDR: string | null;
+  VAULT_TOKEN: string | null;
+  VAULT_NAMESPACE: string | null;
   /** A console session without a request for this long ends. */
   SESSION_IDLE_HOURS: number;
   /** A console session of a sign-in by a provider ends after this time, whether it is used or not. */
@@ -170,6 +179,23 @@ const Environment = z.object({
   CONNECTOR_NETWORK: z.enum(NETWORKS, `must be one of ${NETWORKS.join(', ')}`).default('any'),
   TEST_CONNECTORS: onOff.default(false),
   OIDC_PROVIDERS: z.string().transform(providersIn).optional(),
+  SECRET_REFERENCES: z
+    .string()
+    .transform((text) => text.split(',').map((entry) => entry.trim()))
+    .refine(
+      (entries) => entries.every((entry) => /^(env:[A-Za-z_]\w*|file:\/[^/]+\/(.*\/)?|vault:[^/#]+.*)$/.test(entry)),
+      'must be a comma-separated list of env:PREFIX, file:/folder/ and vault:path',
+    )
+    .optional(),
+  VAULT_ADDR: z.string().refine(urlOf('http:', 'https:'), 'must be an http:// or https:// URL').optional(),
+  VAULT_TOKEN: z
+    .string()
+    .regex(/^\S{1,2000}$/, 'must be a token or file:/path')
+    .optional(),
+  VAULT_NAMESPACE: z
+    .string()
+    .regex(/^\S{1,500}$/, 'must be the path of a namespace')
+    .optional(),
   SESSION_IDLE_HOURS: wholeNumber(1, 720).default(24),
   SESSION_MAX_HOURS: wholeNumber(1, 8760).default(168),
   EVENT_RETENTION_DAYS: wholeNumber(1, 36_500).default(90),
@@ -215,6 +241,10 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     EGRESS_ALLOW: EGRESS_ALLOW ?? [],
     TRUSTED_PROXIES: TRUSTED_PROXIES ?? [],
     OIDC_PROVIDERS: OIDC_PROVIDERS ?? [],
+    SECRET_REFERENCES: rest.SECRET_REFERENCES ?? [],
+    VAULT_ADDR: rest.VAULT_ADDR ?? null,
+    VAULT_TOKEN: rest.VAULT_TOKEN ?? null,
+    VAULT_NAMESPACE: rest.VAULT_NAMESPACE ?? null,
   });
 }
 

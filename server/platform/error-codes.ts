@@ -104,6 +104,7 @@ export const ERROR_CODES = [
   'same_account_connector',
   'schedule_below_plan_minimum',
   'scope_exceeds_key',
+  'secret_reference_not_allowed',
   'secrets_required',
   'session_ended',
   'sign_in_account_changed',

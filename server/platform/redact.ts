@@ -61,6 +61,31 @@ export interface Redactor {
   takeCount(): number;
 }
 
+/** Like `createRedactor`, for secrets that become known later. `read` returns the same list until it has changed. */
+export function growingRedactor(read: () => readonly string[]): Redactor {
+  let [known, redactor] = [read(), createRedactor([...read()])];
+  let earlier = 0;
+  const current = () => {
+    const now = read();
+    if (now !== known) {
+      earlier += redactor.takeCount();
+      [known, redactor] = [now, createRedactor([...now])];
+    }
+    return redactor;
+  };
+  return {
+    text: (text) => current().text(text),
+    url: (url) => current().url(url),
+    headers: (headers) => current().headers(headers),
+    query: (query) => current().query(query),
+    takeCount() {
+      const taken = earlier + redactor.takeCount();
+      earlier = 0;
+      return taken;
+    },
+  };
+}
+
 /** Replaces secrets by name, by form, and each of `secrets` by value, in every spelling of `secretSpellings`. */
 export function createRedactor(secrets: string[]): Redactor {
   let count = 0;

@@ -1,13 +1,151 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { dirname, normalize } from 'node:path';
+import { guardedFetch } from './net/guarded-fetch.ts';
+import type { EgressRules } from './net/egress-rules.ts';
 
-/** A place that a secret is read from when it is needed: `env:NAME`, `file:/path`. Null: there is nothing. */
+/** `env:NAME`, `file:/path` and `vault:path#field` name a place that a secret is read from when it is needed. */
+const REFERENCE = /^(env:[A-Za-z_][A-Za-z0-9_]{0,200}|file:\/[^\0]{1,1000}|vault:[^\0#]{1,500}#[^\0#]{1,200})$/;
+const MAX_BYTES = 65_536;
+const TIMEOUT_MS = 10_000;
+
+export const isReference = (value: unknown): value is string => typeof value === 'string' && REFERENCE.test(value);
+
+/** Why a reference gives no secret. `unreachable` may pass by itself. */
+export class ReferenceError extends Error {
+  constructor(
+    readonly reason: 'not_allowed' | 'not_found' | 'refused' | 'unreachable',
+    message: string,
+  ) {
+    super(message);
+    this.name = 'ReferenceError';
+  }
+}
+
+/** What the operator allows, and where it is read. */
+export interface ReferenceRules {
+  /** Beginnings of references that accounts may use. `{account_id}` stands for the account. */
+  SECRET_REFERENCES: readonly string[];
+  VAULT_ADDR: string | null;
+  /** A token, or `file:/path` of one. */
+  VAULT_TOKEN: string | null;
+  VAULT_NAMESPACE: string | null;
+  DATA_DIR: string;
+}
+
+/**
+ * Whether an account may use a reference. Settings of the service are never allowed, whatever the operator lists: they
+ * include its root key.
+ * @throws ReferenceError `not_allowed`
+ */
+export function checkReference(rules: ReferenceRules, account_id: string, reference: string): void {
+  const [kind, place] = partsOf(reference);
+  const allowed = rules.SECRET_REFERENCES.map((prefix) => prefix.replaceAll('{account_id}', account_id));
+  const isPlain = kind === 'file' ? normalize(place) === place : !/(^|\/)\.{0,2}(\/|$)/.test(place.split('#')[0]!);
+  const isListed = allowed.some((prefix) => reference.startsWith(prefix));
+  if (isListed && isPlain && !(kind === 'env' && place in rules)) return;
+  throw new ReferenceError(
+    'not_allowed',
+    `${reference} is not among the references that this installation allows. Ask an operator to add it to SECRET_REFERENCES`,
+  );
+}
+
+/** The secret at a reference that `checkReference` allows. @throws ReferenceError */
+export async function readReference(
+  rules: ReferenceRules,
+  reference: string,
+  from: { account_id: string; egress: EgressRules; variable: (name: string) => string | undefined },
+): Promise<string> {
+  checkReference(rules, from.account_id, reference);
+  const [kind, place] = partsOf(reference);
+  if (kind === 'vault') return readVault(rules, place, from.egress);
+  if (kind === 'file') refuseOtherFolders(rules, reference, from.account_id);
+  const secret = readLocalReference(reference, from.variable);
+  if (secret !== null) return secret;
+  throw new ReferenceError('not_found', `${reference} holds nothing on this machine. Set it where the worker runs`);
+}
+
+/** A link must not lead out of the folder, nor a folder of links into the data of this service. */
+function refuseOtherFolders(rules: ReferenceRules, reference: string, account_id: string): void {
+  let real: string;
+  try {
+    real = realpathSync(partsOf(reference)[1]);
+    if (!statSync(real).isFile()) throw new Error('no file');
+  } catch {
+    throw new ReferenceError(
+      'not_found',
+      `${reference} is not a file on this machine. Create it where the worker runs`,
+    );
+  }
+  const folders = rules.SECRET_REFERENCES.filter((prefix) => prefix.startsWith('file:')).flatMap((prefix) => {
+    const folder = prefix.slice('file:'.length).replaceAll('{account_id}', account_id);
+    try {
+      return [`${realpathSync(dirname(`${folder}x`))}/`];
+    } catch {
+      return [];
+    }
+  });
+  const isInside = folders.some((folder) => real.startsWith(folder));
+  if (isInside && !real.startsWith(`${realpathSync(rules.DATA_DIR)}/`)) return;
+  throw new ReferenceError('not_allowed', `${reference} leads to a folder that this installation does not allow`);
+}
+
+/** `env:NAME` or `file:/path`. Null: there is nothing. */
 export function readLocalReference(reference: string, variable: (name: string) => string | undefined): string | null {
-  const [kind, place] = [reference.slice(0, reference.indexOf(':')), reference.slice(reference.indexOf(':') + 1)];
+  const [kind, place] = partsOf(reference);
   if (kind === 'env') return variable(place) || null;
   try {
+    if (statSync(place).size > MAX_BYTES) return null;
     // Editors and `echo` end a file with a line break.
     return readFileSync(place, 'utf8').replace(/\r?\n$/, '') || null;
   } catch {
     return null;
   }
+}
+
+function partsOf(reference: string): [kind: string, place: string] {
+  const colon = reference.indexOf(':');
+  return [reference.slice(0, colon), reference.slice(colon + 1)];
+}
+
+/** Version 2 of the key-value engine of HashiCorp Vault, and of servers with its protocol. */
+async function readVault(rules: ReferenceRules, place: string, egress: EgressRules): Promise<string> {
+  const [path = '', field = ''] = place.split('#');
+  const body = (await answerOf(rules, path, egress)) as { data?: { data?: Record<string, unknown> | null } } | null;
+  const fields = body?.data?.data ?? {};
+  const value = Object.hasOwn(fields, field) ? fields[field] : undefined;
+  if (typeof value === 'string' && value !== '') return value;
+  throw new ReferenceError(
+    'not_found',
+    `vault:${path} has no text in the field ${field}. The path of version 2 contains /data/`,
+  );
+}
+
+async function answerOf(rules: ReferenceRules, path: string, egress: EgressRules): Promise<unknown> {
+  const { VAULT_ADDR, VAULT_NAMESPACE } = rules;
+  const token = rules.VAULT_TOKEN?.startsWith('file:')
+    ? readLocalReference(rules.VAULT_TOKEN, () => undefined)
+    : rules.VAULT_TOKEN;
+  if (VAULT_ADDR === null || token === null) {
+    throw new ReferenceError('not_found', `vault:${path} cannot be read without VAULT_ADDR and VAULT_TOKEN`);
+  }
+  const url = `${VAULT_ADDR.replace(/\/+$/, '')}/v1/${path.split('/').map(encodeURIComponent).join('/')}`;
+  const headers = { 'x-vault-token': token, ...(VAULT_NAMESPACE !== null && { 'x-vault-namespace': VAULT_NAMESPACE }) };
+  // The operator names the address, which may be private and without TLS.
+  const send = guardedFetch({ ...egress, internal: true, http: true });
+  const unreachable = (cause: string) => new ReferenceError('unreachable', `vault:${path} could not be read: ${cause}`);
+  let response: Response;
+  let body: unknown;
+  try {
+    response = await send(url, { headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
+    body = await response.json().catch(() => null);
+  } catch (error) {
+    throw unreachable((error as Error).message);
+  }
+  if (response.ok) return body;
+  if (response.status === 404) throw new ReferenceError('not_found', `vault:${path} does not exist`);
+  if (response.status !== 403 && response.status !== 400) throw unreachable(`status ${response.status}`);
+  throw new ReferenceError(
+    'refused',
+    `Vault refuses vault:${path} with status ${response.status}. Check the policy of its token`,
+  );
 }

@@ -4,9 +4,11 @@ import { describeParameters, keyedAddressNames, secretNames } from '../../connec
 import type { Deps } from '../../deps.ts';
 import { parseSettings } from '../../connector-runtime/parse-settings.ts';
 import { secretsContext } from '../../connector-runtime/connector-secrets.ts';
+import { referencesIn } from '../../connector-runtime/references/resolve-references.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { MASK } from '../../platform/mask.ts';
+import { checkReference } from '../../platform/secret-references.ts';
 import { maskAddresses, maskedAddressProblems, unmaskAddresses } from './secrets/keyed-addresses.ts';
 
 export interface CheckedParameters {
@@ -35,14 +37,16 @@ export function overlayParameters(
 
 /**
  * Merges `given` into the current parameters and validates the result.
- * @throws ApiError 400 `missing_parameter`, `invalid_parameter` or a connector's own code, with `field` and `parameter`.
+ * @throws ApiError 400 `missing_parameter`, `invalid_parameter`, `secret_reference_not_allowed` or a connector's own code,
+ * with `field` and `parameter`.
  */
 export async function checkParameters(
-  ctx: Pick<Ctx, 'principal'>,
+  ctx: Pick<Ctx, 'principal' | 'deps'>,
   connector: AnyConnector,
   given: Record<string, unknown>,
   current: Record<string, unknown>,
 ): Promise<CheckedParameters> {
+  refuseReferences(ctx, connector, given);
   const all = overlayParameters(connector, given, current);
   const secrets = new Set(secretNames(connector.config));
   const masked = maskedAddressProblems(connector, all);
@@ -55,6 +59,24 @@ export async function checkParameters(
     field: fatal.parameter ? `parameters.${fatal.parameter}` : 'parameters',
     parameter: fatal.parameter || null,
   });
+}
+
+/** Secrets by reference that the operator does not allow to the account. */
+function refuseReferences(
+  { deps, principal }: Pick<Ctx, 'principal' | 'deps'>,
+  connector: AnyConnector,
+  given: Record<string, unknown>,
+): void {
+  for (const parameter of secretNames(connector.config)) {
+    for (const reference of referencesIn(given[parameter])) {
+      try {
+        checkReference(deps.config, principal.account_id, reference);
+      } catch (error) {
+        const { message } = error as Error;
+        throw badRequest('secret_reference_not_allowed', message, { field: `parameters.${parameter}`, parameter });
+      }
+    }
+  }
 }
 
 /** Whether a change needs a new test: it affects the address or the credentials. */

@@ -1,3 +1,4 @@
+import { CASE_DEFAULTS } from '../../case-defaults.ts';
 import type { Body, Kind } from './document.ts';
 
 /** What the service fills in for a new item. An export leaves it out. */
@@ -21,14 +22,7 @@ export const DEFAULTS: Record<Extract<Kind, 'connections' | 'triggers'> | 'strea
     within_seconds: 0,
     posture: 'reactive',
     cooldown_seconds: 0,
-    case: {
-      open: true,
-      resolve_rule: null,
-      auto_resolve: true,
-      reopen_window_seconds: 86_400,
-      notify_on_resolve: false,
-      notify_every: null,
-    },
+    case: CASE_DEFAULTS,
   },
 };
 

@@ -1,4 +1,4 @@
-import { Button, TextInput } from '@mantine/core';
+import { Alert, Button, TextInput } from '@mantine/core';
 import { type ReactNode, useRef, useState } from 'react';
 import { Icon } from './icon.tsx';
 
@@ -29,3 +29,20 @@ export function CopyField({ label, description, value }: { label: string; descri
     </div>
   );
 }
+
+interface KeyShownOnceProps {
+  label?: string;
+  value: string;
+  /** How long the key is valid, as a part of the sentence. */
+  validity?: string;
+}
+
+/** A new API key, which the service does not show again. */
+export const KeyShownOnce = ({ label = 'API key', value, validity = '' }: KeyShownOnceProps) => (
+  <>
+    <Alert color="yellow" icon={<Icon name="alert" />} title="Save this key now">
+      It is shown only once{validity}.
+    </Alert>
+    <CopyField label={label} value={value} />
+  </>
+);

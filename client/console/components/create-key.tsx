@@ -1,11 +1,10 @@
-import { Alert, Button, Modal, MultiSelect, NumberInput, TextInput } from '@mantine/core';
+import { Button, Modal, MultiSelect, NumberInput, TextInput } from '@mantine/core';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { type RouterInputs, trpc } from '../api.ts';
 import { useCurrentUser } from '../current-user.ts';
 import { useAction } from '../use-action.ts';
-import { CopyField } from './copy-field.tsx';
+import { KeyShownOnce } from './copy-field.tsx';
 import { Failure } from './failure.tsx';
-import { Icon } from './icon.tsx';
 
 type Scopes = NonNullable<RouterInputs['users']['createKey']['scopes']>;
 
@@ -23,21 +22,10 @@ export function CreateKeyDialog({ user_id, onClose }: CreateKeyProps) {
   });
   const api_key = create.data?.api_key;
   return (
-    <Modal
-      opened
-      onClose={onClose}
-      title={api_key ? 'The new API key' : 'Create API key'}
-      size="lg"
-      // A stray click must not lose the key before it is saved.
-      closeOnClickOutside={!api_key}
-      closeOnEscape={!api_key}
-    >
+    <KeyModal title={api_key ? 'The new API key' : 'Create API key'} isShown={Boolean(api_key)} onClose={onClose}>
       {api_key ? (
         <div className="stack">
-          <Alert color="yellow" icon={<Icon name="alert" />} title="Save this key now">
-            It is shown only once.
-          </Alert>
-          <CopyField label="API key" value={api_key} />
+          <KeyShownOnce value={api_key} />
           <div className="form-foot">
             <Button onClick={onClose}>I saved the key</Button>
           </div>
@@ -52,7 +40,7 @@ export function CreateKeyDialog({ user_id, onClose }: CreateKeyProps) {
           {create.error && <Failure title="Key not created" error={create.error} />}
         </KeyForm>
       )}
-    </Modal>
+    </KeyModal>
   );
 }
 
@@ -112,3 +100,17 @@ function KeyForm({ isOwn, isPending, children, onCancel, onSubmit }: KeyFormProp
     </form>
   );
 }
+
+interface KeyModalProps {
+  title: string;
+  /** The key is shown: a stray click must not lose it before it is saved. */
+  isShown: boolean;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+export const KeyModal = ({ title, isShown, onClose, children }: KeyModalProps) => (
+  <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={!isShown} closeOnEscape={!isShown}>
+    {children}
+  </Modal>
+);

@@ -1,11 +1,11 @@
-import { Alert, Button } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 import { client } from '../api.ts';
-import { CopyField } from '../components/copy-field.tsx';
 import { Failure } from '../components/failure.tsx';
 import { Icon } from '../components/icon.tsx';
+import { KeyShownOnce } from '../components/copy-field.tsx';
 import { signedOut, signIn, signOut } from '../session.ts';
 
 /** The token is in the fragment, which is never sent to a server. */
@@ -68,10 +68,7 @@ function NewKey({ api_key, name }: { api_key: string; name: string }) {
   return (
     <>
       <h1>Welcome, {name}</h1>
-      <Alert color="yellow" icon={<Icon name="alert" />} title="Save this key now">
-        It is shown only once and expires in 90 days.
-      </Alert>
-      <CopyField label="Your API key" value={api_key} />
+      <KeyShownOnce label="Your API key" value={api_key} validity=" and expires in 90 days" />
       {signing.error && <Failure title="Sign-in failed" error={signing.error} />}
       <Button fullWidth loading={signing.isPending} onClick={() => signing.mutate()}>
         I saved my key, sign in

@@ -1,11 +1,11 @@
-import { Alert, Button, Modal, Select } from '@mantine/core';
+import { Button, Select } from '@mantine/core';
 import { useState } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { useCurrentUser } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { CreateKeyDialog } from '../../components/create-key.tsx';
+import { CreateKeyDialog, KeyModal } from '../../components/create-key.tsx';
 import { KeyList } from '../../components/key-list.tsx';
-import { CopyField } from '../../components/copy-field.tsx';
+import { KeyShownOnce } from '../../components/copy-field.tsx';
 import { formatDateTime, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { notifyFailure } from '../../components/notices.tsx';
@@ -98,45 +98,38 @@ function Rotation() {
       <Button variant="default" leftSection={<Icon name="refresh" size={16} />} onClick={() => setOpen(true)}>
         Rotate key
       </Button>
-      <Modal
-        opened={isOpen}
-        onClose={close}
-        title={created ? 'Your new API key' : 'Rotate API key'}
-        size="lg"
-        // A stray click must not lose the key before it is saved.
-        closeOnClickOutside={!created}
-        closeOnEscape={!created}
-      >
-        {created ? (
-          <div className="stack">
-            <Alert color="yellow" icon={<Icon name="alert" />} title="Save this key now">
-              It is shown only once.
-            </Alert>
-            <CopyField label="API key" value={created.api_key} />
-            <div className="form-foot">
-              <Button onClick={close}>I saved my key</Button>
+      {isOpen && (
+        <KeyModal title={created ? 'Your new API key' : 'Rotate API key'} isShown={created !== null} onClose={close}>
+          {created ? (
+            <div className="stack">
+              <KeyShownOnce value={created.api_key} />
+              <div className="form-foot">
+                <Button onClick={close}>I saved my key</Button>
+              </div>
             </div>
-          </div>
-        ) : (
-          <div className="stack">
-            <p>This creates a key that is valid for 90 days. Switch every client of the current key to the new one.</p>
-            <Select
-              label="Current key"
-              data={GRACE_PERIODS}
-              value={grace}
-              onChange={(hours) => setGrace(hours ?? '24')}
-            />
-            <div className="form-foot">
-              <Button variant="default" onClick={close}>
-                Cancel
-              </Button>
-              <Button loading={rotate.isPending} onClick={() => rotate.mutate({ grace_hours: Number(grace) })}>
-                Rotate key
-              </Button>
+          ) : (
+            <div className="stack">
+              <p>
+                This creates a key that is valid for 90 days. Switch every client of the current key to the new one.
+              </p>
+              <Select
+                label="Current key"
+                data={GRACE_PERIODS}
+                value={grace}
+                onChange={(hours) => setGrace(hours ?? '24')}
+              />
+              <div className="form-foot">
+                <Button variant="default" onClick={close}>
+                  Cancel
+                </Button>
+                <Button loading={rotate.isPending} onClick={() => rotate.mutate({ grace_hours: Number(grace) })}>
+                  Rotate key
+                </Button>
+              </div>
             </div>
-          </div>
-        )}
-      </Modal>
+          )}
+        </KeyModal>
+      )}
     </>
   );
 }

@@ -1,3 +1,4 @@
+import { CASE_DEFAULTS } from '../../../case-defaults.ts';
 import type { RouterInputs, RouterOutputs } from '../../api.ts';
 
 export type Trigger = RouterOutputs['automation']['getTrigger'];
@@ -36,14 +37,7 @@ export const newTrigger = (): TriggerDraft => ({
   group_by: ['connection_id'],
   cooldown_seconds: 0,
   enabled: true,
-  case: {
-    open: true,
-    resolve_rule: null,
-    auto_resolve: true,
-    reopen_window_seconds: 86_400,
-    notify_on_resolve: false,
-    notify_every: null,
-  },
+  case: CASE_DEFAULTS,
   actions: [],
 });
 

@@ -25,14 +25,18 @@ export type Language = RouterOutputs['automation']['ruleLanguage'];
 export default function TriggerPage() {
   const { trigger_id = 'new' } = useParams();
   const language = useQuery(trpc.automation.ruleLanguage.queryOptions({}, { staleTime: Infinity }));
-  const trigger = useQuery(trpc.automation.getTrigger.queryOptions({ trigger_id }, { enabled: trigger_id !== 'new' }));
+  const trigger = useQuery(
+    trpc.automation.getTrigger.queryOptions({ trigger_id }, { enabled: trigger_id !== 'new', staleTime: 0 }),
+  );
+  // What an earlier visit left in the cache may be older than the trigger: a list that is edited from there loses items.
+  const current = trigger.isFetchedAfterMount ? trigger : { ...trigger, data: undefined };
   return (
     <QueryView query={language}>
       {(words) =>
         trigger_id === 'new' ? (
           <Editor key="new" trigger={null} language={words} />
         ) : (
-          <QueryView query={trigger}>{(data) => <Editor key={data.id} trigger={data} language={words} />}</QueryView>
+          <QueryView query={current}>{(data) => <Editor key={data.id} trigger={data} language={words} />}</QueryView>
         )
       }
     </QueryView>
@@ -40,20 +44,19 @@ export default function TriggerPage() {
 }
 
 function Editor({ trigger, language }: { trigger: Trigger | null; language: Language }) {
-  const [stored, setStored] = useState(() => (trigger ? draftOf(trigger) : newTrigger()));
-  const [draft, setDraft] = useState(stored);
+  const stored = trigger ? draftOf(trigger) : NEW;
+  const [edits, setEdits] = useState<Partial<TriggerDraft>>({});
+  const draft = { ...stored, ...edits };
   const [isChecked, setChecked] = useState(false);
   const [, navigate] = useLocation();
   const may = usePermission(trigger ? 'triggers.update' : 'triggers.create');
-  const set = (change: Partial<TriggerDraft>) => setDraft((before) => ({ ...before, ...change }));
-  const onSaved = (saved: Trigger) => {
-    setStored(draftOf(saved));
-    setDraft(draftOf(saved));
-    if (!trigger) navigate(`/console/triggers/${saved.id}`);
-  };
-  const options = { failed: null, after: onSaved };
-  const create = useAction(trpc.automation.createTrigger, { done: 'Trigger created', ...options });
-  const update = useAction(trpc.automation.updateTrigger, { done: 'Trigger saved', ...options });
+  const set = (change: Partial<TriggerDraft>) => setEdits((before) => ({ ...before, ...change }));
+  const create = useAction(trpc.automation.createTrigger, {
+    done: 'Trigger created',
+    failed: null,
+    after: ({ id }) => navigate(`/console/triggers/${id}`),
+  });
+  const update = useAction(trpc.automation.updateTrigger, { done: 'Trigger saved', failed: null });
   const { error, isPending } = trigger ? update : create;
   const changes = changesOf(draft, stored);
   const isChanged = Object.keys(changes).length > 0;
@@ -62,7 +65,9 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
     event.preventDefault();
     setChecked(true);
     if (draft.name.trim() === '') return;
-    if (trigger) update.mutate({ trigger_id: trigger.id, ...changes });
+    // Called once the trigger has been read again.
+    const onSuccess = () => setEdits((before) => without(before, edits));
+    if (trigger) update.mutate({ trigger_id: trigger.id, ...changes }, { onSuccess });
     else create.mutate(requestOf(draft));
   };
   const fields = { draft, set, refused: refusedField(error), message: error?.message ?? '', isChecked };
@@ -110,7 +115,7 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
             isNew={!trigger}
             isPending={isPending}
             disabled={!may || draft.actions.length === 0}
-            discard={() => setDraft(stored)}
+            discard={() => setEdits({})}
           />
         )}
       </form>
@@ -118,6 +123,12 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
     </Page>
   );
 }
+
+const NEW = newTrigger();
+
+/** The edits that were not saved: those that were added or changed while the others were sent. */
+const without = (edits: Partial<TriggerDraft>, saved: Partial<TriggerDraft>): Partial<TriggerDraft> =>
+  Object.fromEntries(Object.entries(edits).filter(([name, value]) => saved[name as keyof TriggerDraft] !== value));
 
 interface FormFootProps {
   isNew: boolean;

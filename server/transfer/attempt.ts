@@ -135,9 +135,9 @@ export class Attempt {
 
   /** A warning whose text changes while the attempt goes on. */
   #openWarning(code: string, message: string): (message: string) => void {
-    const count = this.warnings.length;
     this.warn(code, message);
-    const added = this.warnings[count];
+    const opened = this.redactor.text(message);
+    const added = this.warnings.find((known) => known.code === code && known.message === opened);
     return (text) => {
       if (added) added.message = this.redactor.text(text);
     };

@@ -103,14 +103,19 @@ const CASES: Record<string, Case[]> = {
     {
       stored: { manifest: manifest('http://127.0.0.1:1') },
       secrets: { secrets: { token: 'stored' } },
-      moves: { manifest: manifest(url), config: { base: url } },
+      moves: { manifest: manifest(url), config: { base: url }, components: 'class Unused:\n    pass\n' },
     },
   ],
   'destination http': [
     {
       stored: { url: 'http://127.0.0.1:1/', authentication: 'bearer', oauth_address: 'http://127.0.0.1:1/token' },
       secrets: { token: 'stored', headers: { 'x-key': 'stored' } },
-      moves: { url: `${url}/`, oauth_address: `${url}/token` },
+      moves: {
+        url: `${url}/`,
+        oauth_address: `${url}/token`,
+        delete_url: `${url}/deleted`,
+        definition: JSON.stringify({ objects: [{ upsert: { path: '/other' } }] }),
+      },
     },
   ],
   'destination slack': [

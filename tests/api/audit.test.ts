@@ -416,7 +416,8 @@ describe('the chain', () => {
     const whole = await verifyAudit(deps, null);
     const broken = async (statement: string, undo: string) => {
       await tamper(statement);
-      const found = [await theirs(), await mine(), await verifyAudit(deps, whole.head)];
+      const all = [await verifyAudit(deps, whole.head), await verifyAudit(deps, null)];
+      const found = [await theirs(), await mine(), ...all];
       await tamper(undo);
       return found.map(({ problems }) => problems.map(({ problem }) => problem));
     };
@@ -427,9 +428,9 @@ describe('the chain', () => {
         `update audit_events set count = count + 7 where seq = (select max(seq) from audit_events where ${where} and not exists (select from audit_unsealed u where u.seq = audit_events.seq))`,
         `update audit_events set count = count - 7 where count > 7`,
       );
-    expect(await edit(ofOther)).toEqual([changed, alone, changed]);
-    expect(await edit(`account_id = '${t.account_id}'`)).toEqual([alone, changed, changed]);
-    expect(await edit('account_id is null')).toEqual([alone, alone, changed]);
+    expect(await edit(ofOther)).toEqual([changed, alone, changed, changed]);
+    expect(await edit(`account_id = '${t.account_id}'`)).toEqual([alone, changed, changed, changed]);
+    expect(await edit('account_id is null')).toEqual([alone, alone, changed, changed]);
     const seal = `${answer.head.seal}`;
     const gone = await broken(
       `create table kept as select * from audit_seals where id = ${seal};
@@ -439,10 +440,18 @@ describe('the chain', () => {
        insert into audit_events overriding system value select * from kept_entries; drop table kept, kept_entries`,
     );
     // Without the anchor, only the numbers of all seals show that the last one of an account is gone.
-    expect(gone).toEqual([['seal_missing'], alone, expect.arrayContaining(['seal_missing'])]);
+    const missing = expect.arrayContaining(['seal_missing']);
+    expect(gone).toEqual([['seal_missing'], alone, missing, missing]);
     const moved = `update audit_seals set chain = '${t.account_id}' where id = ${seal}`;
     const back = `update audit_seals set chain = '${other.account_id}' where id = ${seal}`;
     expect((await broken(moved, back))[1]).toEqual(['seal_missing']);
+    const before = `(select max(id) from audit_seals where chain = '${t.account_id}' and id < ${seal})`;
+    const own = `update audit_seals set previous = (select max(id) from audit_seals where chain = '${other.account_id}' and id < ${seal})`;
+    const fitting = await broken(
+      `update audit_seals set chain = '${t.account_id}', previous = ${before} where id = ${seal}`,
+      `update audit_seals set chain = '${other.account_id}' where id = ${seal}; ${own} where id = ${seal}`,
+    );
+    expect(fitting[1]![0]).toBe('seal_forged');
   });
 
   test('of an earlier version, over all accounts, stays valid beside the chains of the accounts', async () => {

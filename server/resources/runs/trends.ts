@@ -31,12 +31,13 @@ export type StreamTrend = z.infer<typeof StreamTrend>;
 /** The streams of a run beside their last successful runs before it, of the same kind. One statement. */
 export async function listTrends(ctx: Ctx, key: RunKey): Promise<StreamTrend[]> {
   const run = await findRun(ctx, key);
+  // Drizzle writes a column of the only table of a query without its table, which would name that of `p` here.
   const earlier = sql<EarlierRun[]>`(
     select coalesce(json_agg(last order by last.number), '[]') from (
       select r.id as connection_run_id, r.number, p.rows_loaded,
         greatest(0, round(extract(epoch from p.finished_at - p.started_at) * 1000))::bigint as duration_ms
       from stream_runs p join connection_runs r on r.id = p.connection_run_id
-      where p.stream_id = ${streamRuns.stream_id} and p.status = 'succeeded' and p.finished_at < ${run.created_at}
+      where p.stream_id = stream_runs.stream_id and p.status = 'succeeded' and p.finished_at < ${run.created_at}
         and p.started_at is not null and r.run_type = ${run.run_type}
       order by p.finished_at desc limit ${COMPARED}) last)`;
   const streams = await ctx.db

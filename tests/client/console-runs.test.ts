@@ -76,7 +76,7 @@ test('the network log is read, filtered, opened with its redactions, and downloa
   await rows.first().waitFor();
   const told = page.getByRole('region', { name: 'Network log' }).getByRole('status');
   expect(await told.innerText()).toMatch(/^8 requests/);
-  await page.getByRole('combobox', { name: 'Stream' }).click();
+  await page.getByRole('combobox', { name: 'Stream', exact: true }).click();
   await page.getByRole('option', { name: 'stream_2' }).click();
   await page.getByText('4 requests').waitFor();
   await page.getByRole('searchbox', { name: 'Filter log' }).fill('nothing-like-this');

@@ -1,4 +1,4 @@
-import { writeSync } from 'node:fs';
+import { existsSync, openSync, readSync, writeSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import { periodic } from '../periodic.ts';
 import { linesOf } from './lines.ts';
@@ -9,13 +9,17 @@ import { LIMIT_WORDS, type ParentMessage, type Standing } from './messages.ts';
 const CHECK_MS = 25;
 const MB = 1024 * 1024;
 
-/** A process that may open no file sees only the most memory that it has had. */
+const STATUS = '/proc/self/status';
+/** Open from the start, for a process that may open no file later. */
+const status = existsSync(STATUS) ? openSync(STATUS, 'r') : null;
+const text = Buffer.alloc(4096);
+
+/** Not `resourceUsage().maxRSS`: on Linux it begins with what the parent had when it started this process. */
 function residentMemory(): number {
-  try {
-    return process.memoryUsage.rss();
-  } catch {
-    return process.resourceUsage().maxRSS * 1024;
-  }
+  if (status === null) return process.memoryUsage.rss();
+  const length = readSync(status, text, 0, text.length, 0);
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(text.toString('latin1', 0, length)) ?? [];
+  return Number(kilobytes ?? Number.POSITIVE_INFINITY) * 1024;
 }
 
 async function guard(): Promise<void> {

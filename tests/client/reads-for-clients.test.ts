@@ -46,7 +46,7 @@ describe('runs.get', () => {
     const { result } = await rpcQuery(viewer, 'runs.get', { connection_run_id });
     const [run] = (await api.call('GET', `/connections/${id}/runs`)).body;
     const streams = (await api.call('GET', `/connections/${id}/runs/${connection_run_id}/stream_runs`)).body;
-    expect(result).toEqual({ run, stream_runs: streams });
+    expect(result).toEqual({ run, stream_runs: streams, log_lines: 0 });
     expect(await rpcQuery(other.call, 'runs.get', { connection_run_id })).toMatchObject({ status: 404 });
   });
 });

@@ -40,6 +40,10 @@ async function shop(body: Record<string, unknown> = {}) {
     destination_schema: `${name}_copy`,
     ...body,
   });
+  // A discovery that still runs would find the changes of the test.
+  await until(
+    async () => (await call('GET', `/account_connectors/source/${source.id}`)).body.catalog_status === 'ready',
+  );
   return { name, id: connection.id as string, source_id: source.id as string };
 }
 type Shop = Awaited<ReturnType<typeof shop>>;

@@ -5,6 +5,7 @@ import { EmbeddedPostgresError } from './embedded-binaries.ts';
 import { type Cluster, prepareCluster } from './embedded-cluster.ts';
 import { removeOrphans } from './embedded-orphans.ts';
 import { type ClusterLog, SILENT, watchCluster } from './embedded-watch.ts';
+import type { ServiceRole } from './service-role.ts';
 import { lastPort, startServer, stopServer } from './embedded-server.ts';
 
 export { EmbeddedPostgresError };
@@ -22,6 +23,8 @@ export interface EmbeddedPostgres {
   port: number;
   /** The port of the previous start; differs from `port` if that one was taken. Null at the first start. */
   previousPort: number | null;
+  /** The role with which the service uses the control database: see service-role.ts. */
+  service: ServiceRole & { url: string };
   /** URL of a database for the superuser. The control database is `pipelines`. */
   url(database: string): string;
   /** An empty database for the demo. Its role has no access to the control database. */
@@ -32,6 +35,7 @@ export interface EmbeddedPostgres {
 
 const CONTROL_DATABASE = 'pipelines';
 const WAREHOUSE = 'warehouse';
+const SERVICE = 'pipelines_service';
 /** Every process that uses the server keeps a connection with this name open. The last process stops the server. */
 const HOLDER = 'data-pipelines holder';
 const LOCK = 7_300_001;
@@ -75,9 +79,11 @@ export async function startEmbeddedPostgres(options: {
     previousPort,
     url,
     warehouse,
+    service: serviceOf(cluster, port),
     stop: async () => {
       await watch?.stop();
       if (await isLastHolder(holder)) await stopServer(cluster);
+      else await letGo(holder);
       await holder.end({ timeout: 0 });
       if (!ephemeral) return;
       watchdog?.kill();
@@ -101,8 +107,20 @@ const warehouseOf = (cluster: Cluster, port: number): DatabaseAccess => ({
   port,
   database: WAREHOUSE,
   username: WAREHOUSE,
-  password: createHmac('sha256', cluster.password).update(WAREHOUSE).digest('hex'),
+  password: passwordOf(cluster, WAREHOUSE),
 });
+
+const serviceOf = (cluster: Cluster, port: number): EmbeddedPostgres['service'] => {
+  const password = passwordOf(cluster, SERVICE);
+  return {
+    name: SERVICE,
+    password,
+    url: `postgres://${SERVICE}:${password}@127.0.0.1:${port}/${CONTROL_DATABASE}`,
+  };
+};
+
+const passwordOf = (cluster: Cluster, role: string) =>
+  createHmac('sha256', cluster.password).update(role).digest('hex');
 
 function explainFolders(error: NodeJS.ErrnoException): never {
   if (!error.syscall) throw error;
@@ -141,6 +159,9 @@ async function isLastHolder(holder: postgres.Sql): Promise<boolean> {
     return true;
   }
 }
+
+/** A busy server lists a session for a while after its end, and the process that ends next would take it for a user. */
+const letGo = (holder: postgres.Sql): Promise<unknown> => holder`set application_name = ''`.catch(() => {});
 
 /** Removes the server and its files when this process ends, however it ends: then standard input closes. */
 function spawnWatchdog(cluster: Cluster, pid: number): Bun.Subprocess {

@@ -35,7 +35,8 @@ export async function migrateDatabase(
     try {
       return await migrateNow(url);
     } catch (error) {
-      const isAway = AWAY.test(String((error as { code?: unknown }).code));
+      const { code } = error as { code?: unknown };
+      const isAway = code === PENDING || AWAY.test(String(code));
       if (!isAway || performance.now() >= deadline) throw error;
       if (!announced) onWait?.(error);
       await Bun.sleep(RETRY_MS);
@@ -51,12 +52,32 @@ async function migrateNow(url: string): Promise<void> {
   try {
     await client`select pg_advisory_lock(${LOCK})`;
     await refuseNewer(client);
+    if (!(await isOwner(client))) return await requireMigrated(url);
     await migrate(drizzle(client), { migrationsFolder: FOLDER });
     await storeAuditTriggers(client);
     await storeComments(client);
   } finally {
     await client.end({ timeout: 5 });
   }
+}
+
+/** Migrations of a database that another role has to apply. */
+const PENDING = 'MIGRATIONS_PENDING';
+
+/** Whether the role may migrate: it owns the tables, or may create them. */
+async function isOwner(client: postgres.Sql): Promise<boolean> {
+  const [row] = await client`
+    select coalesce((select pg_has_role(c.relowner, 'usage') from pg_class c where c.oid = to_regclass('public.accounts')),
+      has_database_privilege(current_database(), 'create')) as is_owner`;
+  return row?.is_owner === true;
+}
+
+/** The role of the service waits for the owner of the tables. */
+async function requireMigrated(url: string): Promise<void> {
+  const { pending } = await readMigrations(url);
+  if (pending.length === 0) return;
+  const message = `${pending.length} migrations are pending, and the role of DATABASE_URL does not own the tables. Run the command migrate with DATABASE_OWNER_URL`;
+  throw Object.assign(new MigrationError(message), { code: PENDING });
 }
 
 /** Applies the first `count` migrations only, to load what was saved with them. */

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import {
   type AnyPgColumn,
+  bigint,
   boolean,
   check,
   date,
@@ -32,10 +33,29 @@ export const accounts = pgTable(
     billing_anchor: date('billing_anchor', { mode: 'string' }).notNull().default(sql`current_date`),
     /** The number of the newest case. */
     case_counter: integer('case_counter').notNull().default(0),
+    /** Since when the account is suspended: nothing runs, and its keys and sessions are refused. */
+    suspended_at: instant('suspended_at'),
+    suspension_reason: text('suspension_reason'),
+    /** Limits of the operator, beside those of the billing plan. Null: unlimited. Rows are those loaded in a billing period. */
+    max_rows_per_period: bigint('max_rows_per_period', { mode: 'number' }),
+    /** Runs that move data at the same time. */
+    max_live_runs: integer('max_live_runs'),
+    /** Bytes in the account's folder for files. */
+    max_disk_bytes: bigint('max_disk_bytes', { mode: 'number' }),
+    /** Days for which network logs are kept. */
+    max_log_days: integer('max_log_days'),
     created_at: createdAt(),
     updated_at: updatedAt(),
   },
-  (t) => [...knownValues('accounts', t), check('accounts_case_counter', sql`${t.case_counter} >= 0`)],
+  (t) => [
+    ...knownValues('accounts', t),
+    check('accounts_case_counter', sql`${t.case_counter} >= 0`),
+    check(
+      'accounts_limits',
+      sql`${t.max_rows_per_period} >= 0 and ${t.max_live_runs} >= 0 and ${t.max_disk_bytes} >= 0 and ${t.max_log_days} >= 1`,
+    ),
+    check('accounts_suspension', sql`${t.suspension_reason} is null or ${t.suspended_at} is not null`),
+  ],
 );
 
 /** The account that a row belongs to. */

@@ -36,6 +36,8 @@ export const SECRET_PURPOSES = [
   'metadata_export',
   'change_log',
   'verification',
+  'webhook',
+  'consent',
   'run',
 ] as const;
 export const AUTH_METHODS = ['none', 'api_key', 'basic', 'oauth2', 'key_pair', 'ssh_key', 'service_account'] as const;

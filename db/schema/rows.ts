@@ -4,10 +4,12 @@ import type { events, tasks } from './automation.ts';
 import type { connectionStreams, connections } from './connections.ts';
 import type { accountConnectors, catalogStreams } from './connectors.ts';
 import type { customRunPlans } from './custom-runs.ts';
+import type { oauthConsents } from './oauth-consents.ts';
 import type { connectionRuns, streamRuns } from './runs.ts';
 import type { snapshots } from './snapshots.ts';
 import type { cases, deliveries, triggerGroups, triggers } from './triggers.ts';
 import type { verifications } from './verifications.ts';
+import type { webhookInboxes } from './webhooks.ts';
 
 /** A row of each table as a query returns it. Declared here once, so that one name means one row everywhere. */
 export type AccountRow = typeof accounts.$inferSelect;
@@ -21,6 +23,7 @@ export type ConnectionRow = typeof connections.$inferSelect;
 export type CustomRunPlanRow = typeof customRunPlans.$inferSelect;
 export type DeliveryRow = typeof deliveries.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
+export type OAuthConsentRow = typeof oauthConsents.$inferSelect;
 export type RoleRow = typeof roles.$inferSelect;
 export type RunRow = typeof connectionRuns.$inferSelect;
 export type SnapshotRow = typeof snapshots.$inferSelect;
@@ -31,3 +34,4 @@ export type TriggerGroupRow = typeof triggerGroups.$inferSelect;
 export type TriggerRow = typeof triggers.$inferSelect;
 export type UserRow = typeof users.$inferSelect;
 export type VerificationRow = typeof verifications.$inferSelect;
+export type WebhookInboxRow = typeof webhookInboxes.$inferSelect;

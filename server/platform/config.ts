@@ -13,6 +13,8 @@ export interface Config {
   PORT: number;
   /** Null: the service starts the embedded PostgreSQL. */
   DATABASE_URL: string | null;
+  /** The role that owns the tables, for migrations and commands. Null: that of DATABASE_URL. */
+  DATABASE_OWNER_URL: string | null;
   /** The address under which users reach the service; links in messages start with it. Default: HOST and PORT. */
   PUBLIC_URL: string;
   /** Absolute path. */
@@ -74,6 +76,18 @@ export interface Config {
   METRICS_PORT: number | null;
   /** What scrapers of the metrics have to send. Null: nothing, and names of connections are not shown. */
   METRICS_TOKEN: string | null;
+  /** Where traces are sent by OTLP over HTTP, without `/v1/traces`. Null: there are no traces. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: string | null;
+  /** `name=value`, separated by commas. */
+  OTEL_EXPORTER_OTLP_HEADERS: string | null;
+  OTEL_SERVICE_NAME: string;
+  /** Requests of sources and destinations over HTTP carry the header `traceparent`. */
+  TRACE_SOURCE_REQUESTS: boolean;
+  /** Where the lineage of runs is sent as events of OpenLineage. Null: nowhere. */
+  OPENLINEAGE_URL: string | null;
+  OPENLINEAGE_API_KEY: string | null;
+  /** The beginning of the namespaces of jobs, before the id of the account. */
+  OPENLINEAGE_NAMESPACE: string;
   /** Workers also log each entry of the audit log as a JSON line, whatever the level of the log. */
   AUDIT_LOG_LINES: boolean;
   LOG_LEVEL: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -138,6 +152,7 @@ const Environment = z.object({
   HOST: z.string().regex(/^\S+$/, 'must be a host name or an IP address').default('127.0.0.1'),
   PORT: wholeNumber(0, 65_535).default(8080),
   DATABASE_URL: z.string().refine(urlOf('postgres:', 'postgresql:'), 'must be a postgres:// URL').optional(),
+  DATABASE_OWNER_URL: z.string().refine(urlOf('postgres:', 'postgresql:'), 'must be a postgres:// URL').optional(),
   PUBLIC_URL: z.string().refine(urlOf('http:', 'https:'), 'must be an http:// or https:// URL').optional(),
   DATA_DIR: z.string().default('.data'),
   OBJECT_STORE_URL: z.string().refine(urlOf('file:', 's3:'), 'must be a file:/// or s3://bucket URL').optional(),
@@ -207,6 +222,25 @@ const Environment = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,512}$/, 'must have 16 to 512 printable ASCII characters without spaces')
     .optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .string()
+    .refine(urlOf('http:', 'https:'), 'must be an http:// or https:// URL')
+    .optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .regex(
+      /^[^=,\s]+=[^,\s%]*(%[0-9A-Fa-f]{2}[^,\s%]*)*(,[^=,\s]+=[^,\s%]*(%[0-9A-Fa-f]{2}[^,\s%]*)*)*$/,
+      'must be a list of name=value',
+    )
+    .optional(),
+  OTEL_SERVICE_NAME: z.string().default('data-pipelines'),
+  TRACE_SOURCE_REQUESTS: onOff.default(false),
+  OPENLINEAGE_URL: z.string().refine(urlOf('http:', 'https:'), 'must be an http:// or https:// URL').optional(),
+  OPENLINEAGE_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,2000}$/, 'must have printable ASCII characters without spaces')
+    .optional(),
+  OPENLINEAGE_NAMESPACE: z.string().default('data-pipelines'),
   AUDIT_LOG_LINES: onOff.default(false),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('info'),
 });
@@ -231,6 +265,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     ...rest,
     DATA_DIR,
     DATABASE_URL: DATABASE_URL ?? null,
+    DATABASE_OWNER_URL: rest.DATABASE_OWNER_URL ?? null,
     OBJECT_STORE_URL: OBJECT_STORE_URL ?? pathToFileURL(join(DATA_DIR, 'objects')).href,
     SECRET_KEY: SECRET_KEY ?? keyOfDataDir(DATA_DIR),
     BOOTSTRAP_API_KEY: BOOTSTRAP_API_KEY ?? null,
@@ -241,6 +276,10 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     EGRESS_ALLOW: EGRESS_ALLOW ?? [],
     TRUSTED_PROXIES: TRUSTED_PROXIES ?? [],
     OIDC_PROVIDERS: OIDC_PROVIDERS ?? [],
+    OTEL_EXPORTER_OTLP_ENDPOINT: rest.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
+    OTEL_EXPORTER_OTLP_HEADERS: rest.OTEL_EXPORTER_OTLP_HEADERS ?? null,
+    OPENLINEAGE_URL: rest.OPENLINEAGE_URL ?? null,
+    OPENLINEAGE_API_KEY: rest.OPENLINEAGE_API_KEY ?? null,
     SECRET_REFERENCES: rest.SECRET_REFERENCES ?? [],
     VAULT_ADDR: rest.VAULT_ADDR ?? null,
     VAULT_TOKEN: rest.VAULT_TOKEN ?? null,
@@ -262,10 +301,10 @@ export function checkSecretKey(key: string, where: string): string {
 /** Whether PORT is set. If not, a second checkout on the machine may use another port. */
 export const isPortSet = (env: Record<string, string | undefined> = process.env) => Boolean(env.PORT);
 
-/** The environment for another process of this service: the same settings, with the database at `url`. */
+/** The environment for a worker: the same settings, with the database at `url`, and without its owner. */
 export function environmentOf(config: Config, url: string): Record<string, string | undefined> {
   const settings = Object.entries(config).map(([name, value]) => [name, textOf(value)]);
-  return { ...process.env, ...Object.fromEntries(settings), DATABASE_URL: url };
+  return { ...process.env, ...Object.fromEntries(settings), DATABASE_URL: url, DATABASE_OWNER_URL: '' };
 }
 
 function textOf(value: Config[keyof Config]): string {

@@ -1,7 +1,7 @@
 /** An error that callers see: `detail` is the message, `code` is for programs, `context` adds further keys. */
 export class ApiError extends Error {
   constructor(
-    readonly status: 400 | 401 | 402 | 403 | 404 | 405 | 412 | 413 | 422 | 429 | 499 | 500,
+    readonly status: 400 | 401 | 402 | 403 | 404 | 405 | 412 | 413 | 415 | 422 | 429 | 499 | 500,
     readonly code: string,
     message: string,
     readonly context: Record<string, unknown> = {},
@@ -32,6 +32,10 @@ export const badRequest = (code: string, message: string, context: Record<string
 
 /** 404 for an unknown, deleted or foreign object, without saying which. @param what such as "Connection" */
 export const notFound = (what: string) => new ApiError(404, 'not_found', `${what} not found`);
+
+/** 403: the operator has suspended the account. */
+export const accountSuspended = () =>
+  new ApiError(403, 'account_suspended', 'This account is suspended. Ask the operator of the service');
 
 /** 402: the billing plan does not allow it. */
 export const paymentRequired = (code: string, message: string, context: Record<string, unknown> = {}) =>

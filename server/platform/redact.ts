@@ -50,7 +50,7 @@ const PLAIN_HEADERS = new Set([
   'x-total-count',
 ]);
 
-const SECRET_NAME = /token|secret|passw|pwd|key|signature|auth|credential|cookie|session|^code$/i;
+const SECRET_NAME = /token|secret|passw|pwd|key|signature|auth|credential|cookie|session|^code$|^sig$/i;
 
 export interface Redactor {
   headers(headers: Record<string, string>): Record<string, string>;

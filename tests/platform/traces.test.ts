@@ -1,0 +1,139 @@
+import { afterAll, expect, test } from 'bun:test';
+import { z } from 'zod';
+import { closeDeps, createDeps } from '../../server/deps.ts';
+import { NO_TRACING } from '../../server/platform/tracing/span.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { startHttpServer } from '../support/http-server.ts';
+import { makePipeline, runEnded } from '../support/pipeline.ts';
+import { until } from '../support/until.ts';
+
+const hex = (length: number) => z.string().regex(new RegExp(`^(?!0+$)[0-9a-f]{${length}}$`));
+const Attribute = z.strictObject({
+  key: z.string(),
+  value: z.union([
+    z.strictObject({ stringValue: z.string() }),
+    z.strictObject({ intValue: z.union([z.string(), z.int()]) }),
+    z.strictObject({ doubleValue: z.number() }),
+    z.strictObject({ boolValue: z.boolean() }),
+  ]),
+});
+const nanos = z.union([z.string().regex(/^\d+$/), z.int()]);
+const Span = z.strictObject({
+  traceId: hex(32),
+  spanId: hex(16),
+  parentSpanId: hex(16).optional(),
+  traceState: z.string().optional(),
+  flags: z.int().optional(),
+  name: z.string().min(1),
+  kind: z.int().min(1).max(5),
+  startTimeUnixNano: nanos,
+  endTimeUnixNano: nanos,
+  attributes: z.array(Attribute),
+  droppedAttributesCount: z.int(),
+  events: z.array(z.unknown()),
+  droppedEventsCount: z.int(),
+  status: z.strictObject({ code: z.int().min(0).max(2), message: z.string().optional() }),
+  links: z.array(z.unknown()),
+  droppedLinksCount: z.int(),
+});
+/** ExportTraceServiceRequest of OTLP, in its JSON form. */
+const ExportRequest = z.strictObject({
+  resourceSpans: z.array(
+    z.strictObject({
+      resource: z.strictObject({ attributes: z.array(Attribute), droppedAttributesCount: z.int() }),
+      scopeSpans: z.array(
+        z.strictObject({
+          scope: z.strictObject({ name: z.string(), version: z.string().optional() }),
+          spans: z.array(Span),
+        }),
+      ),
+    }),
+  ),
+});
+
+const server = startHttpServer();
+afterAll(() => server.close());
+const spans: z.infer<typeof Span>[] = [];
+const services = new Set<string>();
+server.on('/v1/traces', ({ method, headers, body }) => {
+  expect([method, headers['content-type'], headers['x-tenant']]).toEqual(['POST', 'application/json', 'a b']);
+  for (const { resource, scopeSpans } of ExportRequest.parse(JSON.parse(body)).resourceSpans) {
+    services.add(String(textOf(resource.attributes, 'service.name')));
+    spans.push(...scopeSpans.flatMap((scope) => scope.spans));
+  }
+  return Response.json({ partialSuccess: {} });
+});
+server.on('/rows', () => Response.json([{ id: 1 }, { id: 2 }]));
+
+const textOf = (attributes: z.infer<typeof Attribute>[], name: string) =>
+  Object.values(attributes.find(({ key }) => key === name)?.value ?? {})[0];
+
+const { host } = new URL(server.url);
+const traced = {
+  EGRESS_ALLOW: [host],
+  OTEL_EXPORTER_OTLP_ENDPOINT: server.url,
+  OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=a%20b',
+  OTEL_SERVICE_NAME: 'pipelines-test',
+  TRACE_SOURCE_REQUESTS: true,
+};
+const service = await testDeps({ config: traced });
+const definition = { base_url: server.url, streams: [{ name: 'rows', request: { path: '/rows' } }] };
+const pipeline = await makePipeline(service, {
+  source: { name: 'http_api', parameters: { definition: JSON.stringify(definition) } },
+  destination: { name: 'sample', parameters: {} },
+});
+
+/** Starts a run with a worker of these settings. */
+async function run(config: Partial<typeof traced>, headers?: Record<string, string>) {
+  const deps = await createDeps({ ...service.deps.config, ...config }, service.url, 'worker');
+  const worker = await startWorker(deps);
+  const api = testApi({ ...service, deps });
+  const { body, status } = await api.call('POST', `/connections/${pipeline.connection.id}/run`, undefined, headers);
+  expect(status).toBe(200);
+  const ended = await runEnded(service, body);
+  expect(ended).toMatchObject({ status: 'succeeded' });
+  await worker.stop();
+  await closeDeps(deps);
+  return deps;
+}
+
+test('a trace leads from the request over the queue to the requests of the source', async () => {
+  const trace = 'a'.repeat(32);
+  await run({}, { traceparent: `00-${trace}-${'b'.repeat(16)}-01` });
+  const ofTrace = () => spans.filter(({ traceId }) => traceId === trace);
+  await until(() => ofTrace().some(({ name }) => name === 'GET'));
+  const named = (name: string) => ofTrace().filter((span) => span.name === name);
+  const [request] = named('POST /connections/{connection_id}/run');
+  expect(request).toMatchObject({ parentSpanId: 'b'.repeat(16), kind: 2 });
+  expect(textOf(request!.attributes, 'http.response.status_code')).toBe(200);
+  const [job] = named('execute_stream');
+  expect(job).toMatchObject({ parentSpanId: request!.spanId, kind: 5 });
+  const [moved] = named('move stream');
+  expect(moved!.parentSpanId).toBe(job!.spanId);
+  expect(textOf(moved!.attributes, 'pipeline.connection_id')).toBe(pipeline.connection.id);
+  const gets = named('GET');
+  expect(gets.map(({ parentSpanId }) => parentSpanId)).toEqual(gets.map(() => moved!.spanId));
+  const sent = server.seen.filter(({ path, headers }) => path === '/rows' && headers.traceparent?.includes(trace));
+  expect(sent.map(({ headers }) => headers.traceparent)).toEqual(gets.map(({ spanId }) => `00-${trace}-${spanId}-01`));
+  for (const { startTimeUnixNano, endTimeUnixNano } of ofTrace())
+    expect(BigInt(startTimeUnixNano) <= BigInt(endTimeUnixNano)).toBeTrue();
+  expect([...services]).toEqual(['pipelines-test']);
+});
+
+test('requests of sources carry the trace only by setting, and nothing is traced by default', async () => {
+  server.seen.length = 0;
+  await run({ TRACE_SOURCE_REQUESTS: false });
+  const rows = () => server.seen.filter(({ path }) => path === '/rows');
+  expect(rows().map(({ headers }) => headers.traceparent)).toEqual(rows().map(() => undefined));
+  server.seen.length = 0;
+  const off = await run({ OTEL_EXPORTER_OTLP_ENDPOINT: null as never, TRACE_SOURCE_REQUESTS: true });
+  expect(off.tracing).toBe(NO_TRACING);
+  expect(server.seen.filter(({ path }) => path === '/v1/traces')).toEqual([]);
+  expect(rows().map(({ headers }) => headers.traceparent)).toEqual(rows().map(() => undefined));
+});
+
+test('a collector that is away costs no run', async () => {
+  await run({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' });
+});

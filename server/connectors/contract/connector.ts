@@ -1,15 +1,19 @@
 import type { z } from 'zod';
 import type { AUTH_METHODS } from '../../../db/schema/closed-sets.ts';
-import type { Batch, ByteFormat, ByteStream } from './cells.ts';
+import type { Batch, ByteFormat, ByteStream, Cell } from './cells.ts';
 import type { LogLag } from './changes.ts';
+import type { Consent } from './consent.ts';
 import type { ChatChannel, ChatMessage } from './chat.ts';
 import type { ConnectorContext, RequestRecord } from './context.ts';
 import type { DestinationComparison, Digester, SourceComparison } from './digest.ts';
+import type { Receiver } from './inbox.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
 import type { ReplicationTarget, ReplicationWriter, Replication } from './replication.ts';
 import type { RowComparer } from './sent-rows.ts';
+import type { AdvancedSequence, SourceSequence, WantedSequence } from './sequences.ts';
 import type { PublishGroup, SnapshotKeeper } from './snapshot.ts';
 import type {
+  Dataset,
   DestinationSyncMode,
   OriginComparison,
   SourceOrigin,
@@ -25,11 +29,14 @@ import type { NameRules, TableLocation, TableOfStream, Writer, WriteTarget } fro
  */
 export type * from './cells.ts';
 export type * from './changes.ts';
+export type * from './consent.ts';
 export type * from './context.ts';
 export type * from './digest.ts';
+export type * from './inbox.ts';
 export type * from './read-request.ts';
 export type * from './replication.ts';
 export type * from './sent-rows.ts';
+export type * from './sequences.ts';
 export type * from './snapshot.ts';
 export type * from './stream.ts';
 export type * from './watched-session.ts';
@@ -51,6 +58,20 @@ export interface ConnectorDescription {
   hidden?: boolean;
 }
 
+/** Which rows of a table are shown to users. */
+export interface TableSample {
+  schema: string | null;
+  table: string;
+  limit: number;
+  /** A stream run: shows the rows that it rejected, which are kept beside the table. Null: the rows of the table. */
+  rejected_by: string | null;
+}
+
+export interface SampledTable {
+  columns: string[];
+  rows: Cell[][];
+}
+
 /** The first page of a stream, with the fields that its records show. */
 export interface TriedPage {
   records: Record<string, unknown>[];
@@ -66,6 +87,13 @@ interface ConnectorBase<Config> extends ConnectorDescription {
   config: z.ZodType<Config> & z.ZodObject;
   /** Tests the settings against the other side. Throws a ConnectorError or returns the result of each check. */
   check(ctx: ConnectorContext<Config>): Promise<CheckResult>;
+  /**
+   * What an owner of the system runs so that the user of these settings, which lack the secrets and may be incomplete,
+   * can do all that they ask for. Absent: nothing is to be granted.
+   */
+  rights?(settings: Partial<Config>): string;
+  /** Absent: users enter tokens themselves. */
+  consent?: Consent;
   /** Values that a parameter can have at this moment, from value to label. */
   possibleValues?: Record<string, (ctx: ConnectorContext<Config>) => Promise<Record<string, string>>>;
 }
@@ -87,8 +115,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   type: 'source';
   supported_sync_modes: SyncMode[];
   /**
-   * `datasets`: `discover` returns streams for `ctx.datasets`, and `read` reads `stream.dataset_sql`. `ssh_tunnel`: all
-   * connections are opened with `ctx.connect`.
+   * `datasets`: `discover` returns streams for `ctx.datasets`, and `read` reads `stream.dataset_sql`; needs
+   * `describeDataset`. `ssh_tunnel`: all connections are opened with `ctx.connect`.
    */
   capabilities?: { datasets?: boolean; ssh_tunnel?: boolean };
   /** What `read` and `copy` do themselves. The engine does the rest row by row. */
@@ -99,6 +127,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
    * at the beginning), so that changes of the source are detected by name. Null: the stream no longer exists.
    */
   describe?(ctx: ConnectorContext<Config>, stream: StreamSchema, at: StreamState | null): Promise<StreamSchema | null>;
+  /** The stream of a query of users, which is not run for it. @throws ConfigurationError that names the dataset */
+  describeDataset?(ctx: ConnectorContext<Config>, dataset: Dataset): Promise<StreamSchema>;
   read(ctx: ConnectorContext<Config>, request: ReadRequest): AsyncIterable<Batch>;
   /**
    * Opens a snapshot for reads of these tables with `ReadRequest.snapshot`. It ends with the keeper or `ctx.signal`.
@@ -138,10 +168,17 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   estimate?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<number | null>;
   /** Implements `ReadRequest.keys`. */
   reads_keys?: boolean;
+  /** Other services send events to an address of the service. `read` finds them in `ctx.inbox`. */
+  receiver?: Receiver<Config>;
   /** Reads the first page of a stream (null: of the first one), for users who write the definition of an API. */
   tryPage?(ctx: ConnectorContext<Config>, stream_name: string | null): Promise<TriedPage>;
   /** Opens a snapshot of a stream for a comparison with its destination. */
   digest?(ctx: ConnectorContext<Config>, comparison: SourceComparison): Promise<Digester>;
+  /** The sequences that number rows of these tables, and those of their schemas that belong to no column. */
+  sequences?(
+    ctx: ConnectorContext<Config>,
+    tables: readonly Pick<StreamSchema, 'namespace' | 'name'>[],
+  ): Promise<SourceSequence[]>;
 }
 
 /** A connector that writes. Optional members are capabilities. */
@@ -162,10 +199,17 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   locate?(settings: Partial<Config>): TableLocation;
   /** The statement with which a run creates the table, for settings that lack the secrets. Absent: unknown beforehand. */
   defineTable?(settings: Partial<Config>, table: TableOfStream): string;
+  /** Reads the first rows of a table. Absent: the destination cannot be read. @throws ConfigurationError `destination_table_missing` */
+  sampleTable?(ctx: ConnectorContext<Config>, sample: TableSample): Promise<SampledTable>;
   /** Prepares to write one stream. @throws FencedError if a newer attempt has claimed it */
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;
   /** Opens a snapshot of a table for a comparison with the stream that is loaded into it. */
   digest?(ctx: ConnectorContext<Config>, comparison: DestinationComparison): Promise<Digester>;
+  /** Sets sequences to values that the source has not given yet, never back. One result for each, in their order. */
+  advanceSequences?(
+    ctx: ConnectorContext<Config>,
+    wanted: { schema: string | null; sequences: readonly WantedSequence[]; dry_run: boolean },
+  ): Promise<AdvancedSequence[]>;
   /**
    * Prepares to write several streams of one schema with common commits.
    * @throws StreamsFailed for those that cannot be written; FencedError as above

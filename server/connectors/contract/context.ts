@@ -1,5 +1,7 @@
 import type { Connect } from './connect.ts';
+import type { Inbox } from './inbox.ts';
 import type { Dataset } from './stream.ts';
+import type { SessionKeeper } from '../../platform/net/kept-sessions.ts';
 import type { WatchedSession } from './watched-session.ts';
 
 /** Everything a connector may use. There is no other way to the network, the disk or the clock. */
@@ -21,6 +23,8 @@ export interface ConnectorContext<Config> {
   warn(code: string, message: string): void;
   /** Queries that users defined as streams; only for sources with the capability `datasets`. */
   datasets?: readonly Dataset[];
+  /** What the service has received for the source; only for sources with a `receiver`. */
+  inbox?: Inbox;
   /**
    * Runs `work` on a secret that the service may replace, such as a refresh token, under a lock that all processes share.
    * Absent: secrets cannot be stored.
@@ -29,6 +33,8 @@ export interface ConnectorContext<Config> {
   rotateSecret?<Result>(given: string, work: (stored: StoredSecret) => Promise<Result>): Promise<Result>;
   /** Reports that the stream waits for quota until then. Call it before sleeping. */
   rateLimited(until: Date): void;
+  /** Absent: each session logs in, and logs out. */
+  sessions?: SessionKeeper;
   /**
    * Ends the attempt when the session stands still, and reports the locks that it waits for. Returns a function that ends
    * the watch. Absent: each call has to limit its time itself.

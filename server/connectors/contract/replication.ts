@@ -49,12 +49,23 @@ export interface TableCopies {
   close(): Promise<void>;
 }
 
+export interface LogMark {
+  position: string;
+  /**
+   * Open transactions that have written to the tables. Their changes come after the position. Null: the server does not
+   * show them.
+   */
+  open_writers: number | null;
+}
+
 /** Reads several streams from one log, so that transactions of the source stay whole across tables. */
 export interface Replication<Config> {
   /** Streams without a state are read in full at one moment, the others from their states. Ends at the end of the log. */
   read(ctx: ConnectorContext<Config>, request: ReplicationRequest): AsyncIterable<ReplicatedBatch>;
   /** Whether streams without a state can be copied while these are followed, all of which have one. */
   canCopy(ctx: ConnectorContext<Config>, request: ReplicationRequest): Promise<boolean>;
+  /** All tables of one `copy` are read at the same position. */
+  copiesAtOnce: boolean;
   /** Opens a snapshot of tables at a position of the log. The log must not be released beyond that before they join. */
   copy(ctx: ConnectorContext<Config>, request: ReplicationRequest): Promise<TableCopies>;
   /** As `SourceConnector.acknowledge`. @param states of all streams that will be read on, in this run or later */
@@ -63,6 +74,13 @@ export interface Replication<Config> {
     request: ReplicationRequest,
     states: readonly StreamState[],
   ): Promise<LogLag>;
+  /**
+   * The current end of the log. A read that follows it commits the states of all streams soon after it has come past
+   * this position.
+   */
+  mark(ctx: ConnectorContext<Config>, tables: readonly { namespace: string | null; name: string }[]): Promise<LogMark>;
+  /** Whether everything before the position has been read. @throws ConfigurationError `invalid_cursor` */
+  covers(state: StreamState, position: string): boolean;
   /** The source retains nothing for this stream any more. Idempotent. `release` ends the consumer itself. */
   leave(
     ctx: ConnectorContext<Config>,

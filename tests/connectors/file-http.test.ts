@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
-import { gzipSync } from 'node:zlib';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { strToU8, type Zippable, zipSync } from 'fflate';
 import {
   AuthenticationError,
   ConfigurationError,
@@ -178,6 +179,77 @@ async function requestFor(ctx: Parameters<typeof readFiles>[0]) {
   const rest = { filters: [], cursor_field: null, primary_key: [], state: null, window: null };
   return { stream: stream!, columns, sync_mode: 'full_refresh' as const, ...rest };
 }
+
+const zipOf = (files: Zippable) => new Uint8Array(zipSync(files));
+const csvOf = (rows: [number, number]) => strToU8(['id', ...range(...rows), ''].join('\n'));
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => String(from + at));
+
+test('zstd: all frames are read, and half a file is refused', async () => {
+  const frames = [zstdCompressSync(CSV.slice(0, 700_000)), zstdCompressSync(CSV.slice(700_000))];
+  const whole = new Uint8Array(Buffer.concat([frames[0]!, Buffer.from('502a4d1804000000abcdefff', 'hex'), frames[1]!]));
+  const { ctx, cleanUp } = remoteContext(settingsOf(put('a.csv.zst', whole)));
+  const { rows } = await readFiles(ctx);
+  expect([rows.length, rows.at(-1)?.[1]]).toEqual([ROWS, `Zoë ☃ ${ROWS - 1}`]);
+  cleanUp();
+  // The end of the first frame alone is not recognizable as an end: it is a whole file.
+  const broken = {
+    'in the middle': whole.subarray(0, 9_000),
+    'at the end': whole.subarray(0, -3),
+    empty: new Uint8Array(0),
+  };
+  for (const bytes of [...Object.values(broken), new TextEncoder().encode(CSV)]) {
+    const error = await failureOf(settingsOf(put('broken.csv.zst', bytes)));
+    expect(error).toBeInstanceOf(DataError);
+    expect(error).toMatchObject({ code: 'invalid_zstd', message: expect.stringContaining('/broken.csv.zst:') });
+  }
+});
+
+test('a ZIP archive is read file by file, in parts if the server supports ranges', async () => {
+  const bytes = zipOf({
+    'an/one.csv': csvOf([0, 20_000]),
+    'in/two.csv.gz': [new Uint8Array(gzipSync(csvOf([20_000, 20_010]))), { level: 0 }],
+    '__MACOSX/one.csv': strToU8('no data'),
+    'in/.DS_Store': strToU8('no data'),
+  });
+  for (const [manners, ranges] of [
+    [{}, true],
+    [{ ranges: false }, false],
+  ] as const) {
+    server.seen.length = 0;
+    const settings = { ...settingsOf(put('all.zip', bytes, manners)), include_file_columns: true };
+    const { ctx, filesRoot, cleanUp } = remoteContext(settings);
+    const { rows, state } = await readFiles(ctx, { sync_mode: 'incremental' });
+    expect(rows.map(([id]) => id)).toEqual(range(0, 20_010));
+    expect(rows.at(-1)?.[1]).toEndWith('/all.zip/in/two.csv.gz');
+    const gets = server.seen.filter(({ method }) => method === 'GET');
+    expect(new Set(gets.map(({ range: asked }) => asked !== null))).toEqual(new Set([ranges]));
+    expect((await readFiles(ctx, { sync_mode: 'incremental', state })).rows).toEqual([]);
+    expect(readdirSync(filesRoot)).toEqual([]);
+    cleanUp();
+  }
+  const one = remoteContext({ ...settingsOf('all.zip'), archive_members: 'in/*.gz' });
+  expect((await readFiles(one.ctx)).rows).toHaveLength(10);
+  one.cleanUp();
+});
+
+test('a broken archive is refused with the file in it', async () => {
+  const good = zipOf({ 'a.csv': [csvOf([0, 50]), { level: 0 }] });
+  const flipped = good.map((byte, at) => (at === 60 ? byte ^ 1 : byte));
+  const encrypted = zipOf({ 'a.csv': csvOf([0, 50]) });
+  // The flag of encryption, in the directory at the end.
+  encrypted[Buffer.from(encrypted).indexOf('PK\u0001\u0002') + 8]! |= 1;
+  const cases: [string, Uint8Array<ArrayBuffer>, object, string, string][] = [
+    ['half.zip', good.subarray(0, 100), {}, 'invalid_zip', 'half.zip: '],
+    ['flipped.zip', flipped, {}, 'invalid_zip', 'flipped.zip/a.csv: '],
+    ['secret.zip', encrypted, {}, 'archive_encrypted', 'secret.zip/a.csv is encrypted'],
+    ['none.zip', good, { archive_members: '*.json' }, 'no_files', 'none.zip has no file that matches "*.json"'],
+    ['unknown.zip', zipOf({ 'a.doc': csvOf([0, 1]) }), {}, 'format_unknown', 'unknown.zip/a.doc'],
+  ];
+  for (const [name, bytes, settings, code, message] of cases) {
+    const error = await failureOf({ ...settingsOf(put(name, bytes)), ...settings });
+    expect(error).toMatchObject({ code, message: expect.stringContaining(message) });
+  }
+});
 
 test('incremental reads return changed files and need a modification time', async () => {
   put('one.csv', 'id\n1\n');

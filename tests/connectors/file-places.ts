@@ -5,6 +5,8 @@ import { fileSource } from '../../server/connectors/file/source.ts';
 import { tablePath } from '../../server/connectors/kits/files/stores/table-paths.ts';
 import { startHttpFiles } from '../support/http-files.ts';
 import { startS3 } from '../support/s3.ts';
+import { openSshd } from '../support/sshd.ts';
+import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { contextOf, folderPlace, type Place } from './fixtures.ts';
 import { readRows, ROWS } from './reading.ts';
 
@@ -59,6 +61,24 @@ export async function httpSource(): Promise<Place> {
     'nobody listens': { ...good, urls: ['http://127.0.0.1:1/a.csv'] },
   };
   return { ...place, good, bad, close: () => Promise.all([place.close(), server.close()]).then(() => {}) };
+}
+
+/** Folders over SFTP. The only user that can log in sees the whole machine, so paths are absolute. */
+export async function sftpSource(): Promise<Place> {
+  const [place, { server, close }] = [await folderPlace(), await openSshd(['Subsystem sftp internal-sftp'])];
+  await Bun.write(`${place.filesRoot}/in/a b.csv`, csv(0, ROWS));
+  await Bun.write(`${place.filesRoot}/in/deep/b.csv.gz`, gzipSync(csv(ROWS, ROWS + 100)));
+  const { private_key, public_key } = generateSshKey('test');
+  server.authorize(public_key);
+  const { host, port, username } = server;
+  const good = { location: 'sftp', host, port, username, private_key, path: `${place.filesRoot}/in/**/*.csv*` };
+  const bad = {
+    'no such file': { ...good, path: `${place.filesRoot}/in/none.csv` },
+    'another key': { ...good, private_key: generateSshKey('test').private_key },
+    'nobody listens': { ...good, port: 1 },
+  };
+  const leftOpen = async () => server.logins();
+  return { ...place, good, bad, leftOpen, close: () => Promise.all([place.close(), close()]).then(() => {}) };
 }
 
 export function s3Destination(settings: { format: string; gzip?: boolean }) {

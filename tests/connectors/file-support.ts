@@ -52,8 +52,10 @@ function portsOf(settings: object, network: string): string[] {
   return [...new Set(urls.map((url) => new URL(url).port || '80'))].map((port) => `${network}:${port}`);
 }
 
+export type SourceTestContext = ConnectorContext<FileSourceConfig>;
+
 export async function readFiles(
-  ctx: ConnectorContext<FileSourceConfig>,
+  ctx: SourceTestContext,
   more: { sync_mode?: SyncMode; state?: StreamState | null } = {},
 ): Promise<{ rows: Cell[][]; state: StreamState | null }> {
   const [stream] = await fileSource.discover(ctx);

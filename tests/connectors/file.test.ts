@@ -2,7 +2,10 @@ import { afterAll, expect, test } from 'bun:test';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { crc32, gzipSync, zstdCompressSync } from 'node:zlib';
+import avro from 'avsc';
+import { strToU8, zipSync } from 'fflate';
+import { compress as snappy } from 'snappyjs';
 import type { Batch, ConnectorContext, StreamSchema, StreamState } from '../../server/connectors/contract/connector.ts';
 import { ConfigurationError, DataError, SchemaChangedError } from '../../server/connectors/contract/errors.ts';
 import { FileSourceConfig } from '../../server/connectors/kits/files/settings/files.ts';
@@ -442,4 +445,256 @@ test('describe returns the columns of the next files and leaves broken files to 
     ['extra', 'array'],
     ['more', 'number'],
   ]);
+});
+
+/** A workbook as other programs than Excel write it: no relation of styles, texts in the cells. */
+const workbookOf = (rows: string, more: Record<string, string> = {}) => {
+  const relation = (type: string, target: string) =>
+    `<Relationships xmlns="x"><Relationship Id="r1" Type="http://x/${type}" Target="${target}"/></Relationships>`;
+  const parts: Record<string, string> = {
+    '_rels/.rels': relation('officeDocument', '/book/w.xml'),
+    'book/w.xml': '<x:workbook xmlns:x="x" xmlns:r="r"><x:sheets><x:sheet name="S" r:id="r1"/></x:sheets></x:workbook>',
+    'book/_rels/w.xml.rels': relation('worksheet', 'sheets/one.xml'),
+    'book/sheets/one.xml': `<x:worksheet xmlns:x="x"><x:sheetData>${rows}</x:sheetData></x:worksheet>`,
+    ...more,
+  };
+  return zipSync(Object.fromEntries(Object.entries(parts).map(([name, text]) => [name, strToU8(text)])));
+};
+const textCell = (text: string) => `<x:c t="inlineStr"><x:is><x:t>${text}</x:t></x:is></x:c>`;
+const numberCell = (text: string) => `<x:c><x:v>${text}</x:v></x:c>`;
+
+test('a sheet is read by the types and formats of its cells, without empty rows', async () => {
+  writeFileSync(join(root, 'values.xlsx'), await Bun.file(join(import.meta.dir, 'values.xlsx')).bytes());
+  warnings.length = 0;
+  for (const sheet of ['2', 'Ünits & "more"']) {
+    const [stream] = await fileSource.discover(contextOf({ path: 'values.xlsx', sheet }));
+    expect(stream?.fields.map(({ path, type }) => `${path[0]} ${type}`)).toEqual([
+      'id integer',
+      'name string',
+      'amount number',
+      'on boolean',
+      'day date',
+      'at timestamp',
+      'time time',
+      // A duration can have more than a day.
+      'took number',
+      'price number',
+      'mixed string',
+      'column_11 string',
+    ]);
+  }
+  const none = [null, null, null, null, null, null, null, null];
+  expect(await rowsOf({ path: 'values.xlsx', sheet: '2' })).toEqual([
+    [
+      '1',
+      ' Zoë ☃ 😀\n2nd ',
+      '0.1',
+      'true',
+      '2026-01-31',
+      '2026-01-31 23:59:59.123',
+      '13:05:00',
+      '1.5',
+      '12.5',
+      '007',
+      null,
+    ],
+    ['2', 'a bold end', '1.1', 'false', '1900-02-28', '1999-12-31 00:00:00', '00:00:00', '0.25', '-3', '42', 'beside'],
+    ['3', '_x0041_ \x01', '1e+21', null, '9999-12-31', '2024-02-29 12:00:00', null, '0', '1e-7', 'true', null],
+    ['4', null, null, ...none],
+    ['5', 'merged', null, ...none],
+  ]);
+  const text = '2 cells hold an error of a formula, such as #DIV/0! in C8, and were read as NULL';
+  expect(warnings).toEqual([`values.xlsx, sheet "Ünits & "more"": ${text}`]);
+});
+
+test('a sheet of another program is read, too, and what cannot be read is named with its cell', async () => {
+  const head = `<x:row>${textCell('id')}${textCell('note')}</x:row>`;
+  const rows = Array.from(
+    { length: 12_000 },
+    (_, id) => `<x:row>${numberCell(String(id))}${textCell('&lt;a&gt;')}</x:row>`,
+  );
+  put('other.xlsx', workbookOf(head + rows.join('')));
+  const read = await rowsOf({ path: 'other.xlsx' });
+  expect([read.length, read[11_999]]).toEqual([12_000, ['11999', '<a>']]);
+  const late = `<x:row r="20000"><x:c r="A20000" t="str"><x:v>no number</x:v></x:c></x:row>`;
+  put('late.xlsx', workbookOf(`${head}${rows.join('')}${late}`));
+  put('open.xlsx', workbookOf(`${head}<x:row>${numberCell('1')}</x:cell>`));
+  put('entity.xlsx', workbookOf(`<x:row>${textCell('&a;')}</x:row>`));
+  put('number.xlsx', workbookOf(`${head}<x:row r="7"><x:c r="B7"><x:v>12x</x:v></x:c></x:row>`));
+  put('no-sheet.xlsx', workbookOf(head, { 'book/_rels/w.xml.rels': '<Relationships/>' }));
+  put('half.xlsx', workbookOf(head + rows.join('')).subarray(0, 3000));
+  for (const [settings, code, message] of [
+    [
+      { path: 'late.xlsx' },
+      'value_does_not_fit',
+      'sheet "S", cell A20000, column "id": the value is not a valid integer',
+    ],
+    [{ path: 'open.xlsx' }, 'malformed_xlsx', '"book/sheets/one.xml"'],
+    [{ path: 'entity.xlsx' }, 'malformed_xlsx', 'entity'],
+    [{ path: 'number.xlsx' }, 'malformed_xlsx', 'sheet "S", cell B7: "12x" is not a number'],
+    [{ path: 'no-sheet.xlsx' }, 'malformed_xlsx', 'is missing'],
+    [{ path: 'half.xlsx' }, 'malformed_xlsx', 'half.xlsx is not a valid XLSX file: it is cut off'],
+    [{ path: 'other.xlsx', sheet: 'T' }, 'sheet_not_found', 'other.xlsx has no sheet "T". Its sheets: "S"'],
+  ] as const) {
+    const error = await rowsOf(settings).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code, message: expect.stringContaining(message) });
+  }
+});
+
+/** A container file as another library writes it. */
+async function avroFile(schema: object, records: unknown[], codec: string): Promise<Buffer> {
+  const codecs = {
+    zstandard: (bytes: Buffer, done: (error: null, packed: Buffer) => void) => done(null, zstdCompressSync(bytes)),
+    snappy(bytes: Buffer, done: (error: null, packed: Buffer) => void) {
+      const checksum = Buffer.alloc(4);
+      checksum.writeUInt32BE(crc32(bytes));
+      done(null, Buffer.concat([snappy(bytes), checksum]));
+    },
+  };
+  const encoder = new avro.streams.BlockEncoder(schema as never, {
+    codec,
+    codecs: { ...codecs, ...avro.streams.BlockEncoder.defaultCodecs() },
+    blockSize: 2000,
+  });
+  const chunks: Buffer[] = [];
+  encoder.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const ended = new Promise((resolve) => encoder.on('end', resolve));
+  for (const record of records) encoder.write(record);
+  encoder.end();
+  await ended;
+  return Buffer.concat(chunks);
+}
+
+const logical = (type: string, logicalType: string, more: object = {}) => ({ type, logicalType, ...more });
+const EVENT = {
+  type: 'record',
+  name: 'shop.Event',
+  fields: [
+    { name: 'id', type: 'long' },
+    { name: 'name', type: ['null', 'string'] },
+    { name: 'ratio', type: 'double' },
+    { name: 'single', type: 'float' },
+    { name: 'on', type: 'boolean' },
+    { name: 'raw', type: { type: 'fixed', name: 'Two', size: 2 } },
+    { name: 'amount', type: logical('bytes', 'decimal', { precision: 20, scale: 3 }) },
+    { name: 'day', type: logical('int', 'date') },
+    { name: 'time', type: logical('long', 'time-micros') },
+    { name: 'at', type: logical('long', 'timestamp-millis') },
+    { name: 'local', type: ['null', logical('long', 'local-timestamp-micros')] },
+    { name: 'kind', type: { type: 'enum', name: 'Kind', symbols: ['A', 'B'] } },
+    { name: 'parent', type: ['null', 'Event'] },
+    { name: 'tags', type: { type: 'map', values: { type: 'array', items: 'int' } } },
+    { name: 'mixed', type: ['null', 'string', 'long'] },
+  ],
+};
+const event = (id: number, more: object = {}) => ({
+  id,
+  name: 'Zoë ☃',
+  ratio: 0.1,
+  single: 0.1,
+  on: true,
+  raw: Buffer.from('abff', 'hex'),
+  amount: Buffer.from('fefe', 'hex'),
+  day: 20_484,
+  time: 1_500_000,
+  at: 1_769_904_000_123,
+  local: null,
+  kind: 'B',
+  parent: null,
+  tags: { a: [1, -2] },
+  mixed: 7,
+  ...more,
+});
+
+test('Avro: every codec and type is read exactly', async () => {
+  const child = event(0, { name: null, mixed: 'x' });
+  const records = [event(1, { parent: child, local: -1 })];
+  for (let id = 2; id <= 1200; id++) records.push(event(id));
+  for (const codec of ['null', 'deflate', 'snappy', 'zstandard']) {
+    const path = put(`events-${codec}.avro`, await avroFile(EVENT, records, codec));
+    const rows = await rowsOf({ path });
+    expect(rows.map(([id]) => id)).toEqual(Array.from({ length: 1200 }, (_, at) => String(at + 1)));
+    const before = ['2', 'Zoë ☃', '0.1', '0.1', 'true', '\\xabff', '-0.258', '2026-01-31', '00:00:01.5'];
+    expect(rows[1]).toEqual([...before, '2026-02-01 00:00:00.123+00', null, 'B', null, '{"a":[1,-2]}', '7']);
+    expect(rows[0]?.[10]).toBe('1969-12-31 23:59:59.999999');
+    expect(JSON.parse(rows[0]?.[12] ?? '')).toMatchObject({
+      id: 0,
+      name: null,
+      amount: -0.258,
+      mixed: 'x',
+      day: '2026-01-31',
+    });
+  }
+  expect(Object.values(await typesOf('events-null.avro')).join(' ')).toBe(
+    'integer string number number boolean binary number date time timestamp_tz timestamp string json json json',
+  );
+  // What a JavaScript number cannot hold.
+  const longs = ['9223372036854775807', '-9223372036854775808', '-9007199254740993'];
+  put('longs.avro', longFile(longs.map(BigInt)));
+  expect(await rowsOf({ path: 'longs.avro' })).toEqual(longs.map((long) => [long]));
+});
+
+function longFile(longs: bigint[]): Buffer {
+  const varint = (value: bigint) => {
+    let left = BigInt.asUintN(64, (value << 1n) ^ (value >> 63n));
+    const bytes: number[] = [];
+    for (; left > 127n; left >>= 7n) bytes.push(Number(left & 127n) | 128);
+    return Buffer.from([...bytes, Number(left)]);
+  };
+  const text = (value: string) => Buffer.concat([varint(BigInt(value.length)), Buffer.from(value)]);
+  const [mark, body] = [Buffer.alloc(16, 7), Buffer.concat(longs.map(varint))];
+  const meta = Buffer.concat([varint(1n), text('avro.schema'), text('"long"'), varint(0n)]);
+  const block = Buffer.concat([varint(BigInt(longs.length)), varint(BigInt(body.length)), body]);
+  return Buffer.concat([Buffer.from('Obj\x01'), meta, mark, block, mark]);
+}
+
+test('Avro: a broken file is refused with its record, and an unknown codec by name', async () => {
+  const good = await avroFile(
+    EVENT,
+    Array.from({ length: 500 }, (_, id) => event(id)),
+    'deflate',
+  );
+  const flipped = Buffer.from(good);
+  flipped[good.length - 200]! ^= 0xff;
+  const year = await avroFile(
+    { type: 'record', name: 'R', fields: [{ name: 'at', type: logical('long', 'timestamp-millis') }] },
+    [{ at: 0 }, { at: -9e15 }],
+    'null',
+  );
+  const named = Buffer.from(longFile([1n]).toString('latin1').replace('"long"', '"lung"'), 'latin1');
+  for (const [name, bytes, code, message] of [
+    [
+      'half.avro',
+      good.subarray(0, good.length - 30),
+      'malformed_avro',
+      /half.avro is not a valid Avro file: it is cut off after \d+ records/,
+    ],
+    [
+      'flipped.avro',
+      flipped,
+      'malformed_avro',
+      /the block after record \d+ cannot be decompressed|is corrupt|record \d+/,
+    ],
+    ['none.avro', Buffer.from('id,name\n1,2\n'), 'malformed_avro', /it is cut off, or not an object container file/],
+    ['schema.avro', named, 'malformed_avro', /the type "lung" is not defined/],
+    ['year.avro', year, 'malformed_avro', /year.avro, record 2, column "at": a date is not between/],
+  ] as const) {
+    const error = await rowsOf({ path: put(name, bytes) }).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
+  }
+});
+
+test.each([
+  ['utf-16be', Buffer.from('id,näme\n1,Zoë ☃\n', 'utf16le').swap16(), 'Zoë ☃'],
+  ['windows-1251', Buffer.concat([Buffer.from('id,n\n1,'), Buffer.from([0xcc, 0xe8, 0xf0, 10])]), 'Мир'],
+  ['shift_jis', Buffer.concat([Buffer.from('id,n\n1,'), Buffer.from([0x93, 0xfa, 0x96, 0x7b, 10])]), '日本'],
+] as const)('text in %s is read, and an invalid byte is named with its line', async (encoding, bytes, text) => {
+  expect((await rowsOf({ path: put(`${encoding}.csv`, bytes), encoding }))[0]?.[1]).toBe(text);
+  const cut =
+    encoding === 'utf-16be'
+      ? bytes.subarray(0, -1)
+      : Buffer.concat([bytes, Buffer.from('2,'), Buffer.from([0xff, 0xff])]);
+  const error = await rowsOf({ path: put(`cut-${encoding}.csv`, cut), encoding }).catch((reason: unknown) => reason);
+  if (encoding !== 'windows-1251')
+    expect(error).toMatchObject({ code: 'invalid_encoding', message: expect.stringContaining(`.csv, line`) });
 });

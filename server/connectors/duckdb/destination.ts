@@ -9,11 +9,12 @@ import {
 } from '../contract/connector.ts';
 import { safeSegment } from '../kits/files/stores/local-files.ts';
 import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
+import { sampleTable } from '../kits/sql/table-access.ts';
 import { tableDefinition } from '../kits/sql/tables.ts';
 import { checkTarget, type ExistingTable } from '../kits/sql/target.ts';
 import { Engine, execute, sessionOf } from './connection/engine.ts';
 import { duckDbError, type Place } from './connection/failures.ts';
-import { fileToWrite, writing } from './connection/file-access.ts';
+import { fileToWrite, once, writing } from './connection/file-access.ts';
 import { DuckDbDestinationConfig } from './connection/settings.ts';
 import { identifier, relation } from './connection/sql.ts';
 import { duckdb } from './write/dialect.ts';
@@ -40,6 +41,13 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
   names: duckdb.names,
   locate: ({ path = '', schema = 'main' }) => ({ store: posix.normalize(path), schema }),
   defineTable: ({ schema = 'main' }, table) => tableDefinition(duckdb, table, table.schema ?? schema),
+  sampleTable: (ctx, { schema, ...sample }) =>
+    once(ctx, ({ connection, place }) =>
+      sampleTable(
+        { session: sessionOf(connection, place), dialect: duckdb },
+        { ...sample, schema: schema ?? ctx.config.schema },
+      ),
+    ),
   check,
   open,
 });

@@ -1,10 +1,9 @@
 import { datasetsCheck } from '../kits/sql/datasets.ts';
 import { type CheckResult, type ConnectorContext, defineSource, type ReadRequest } from '../contract/connector.ts';
 import { discoverStreams } from './read/catalog.ts';
-import { datasetStreams, type Opened } from './read/datasets.ts';
+import { datasetStreams } from './read/datasets.ts';
 import { DATABASE, query } from './connection/engine.ts';
-import { duckDbError } from './connection/failures.ts';
-import { existingFile, reading } from './connection/file-access.ts';
+import { once, type Opened } from './connection/file-access.ts';
 import { compareFileOrigins } from '../kits/sql/cursors/file-origin.ts';
 import { findOrigin } from './read/origin.ts';
 import { readRows } from './read/read-rows.ts';
@@ -45,6 +44,7 @@ export const duckDbSource = defineSource<DuckDbSourceConfig>({
       const found = await discoverStreams(connection, [stream.namespace ?? 'main']);
       return found.find(({ name }) => name === stream.name) ?? null;
     }),
+  describeDataset: (ctx, dataset) => once(ctx, async (opened) => (await datasetStreams(opened, [dataset]))[0]!),
   read: readRows,
   origin: { find: findOrigin, compare: compareFileOrigins },
   estimate: (ctx, request) => once(ctx, (opened) => estimatedRows(opened, request)),
@@ -85,18 +85,4 @@ async function estimatedRows({ connection }: Opened, { stream }: ReadRequest): P
         and schema_name = ${literal(stream.namespace ?? 'main')} and table_name = ${literal(stream.name)}`,
   );
   return row?.[0] == null ? null : Number(row[0]);
-}
-
-async function once<Result>(ctx: Context, work: (opened: Opened) => Promise<Result>): Promise<Result> {
-  const file = await existingFile(ctx);
-  try {
-    const results = reading(ctx, file, async function* (connection) {
-      yield await work({ connection, place: file });
-    });
-    for await (const result of results) return result;
-    throw new Error('the database was not opened');
-  } catch (error) {
-    ctx.signal.throwIfAborted();
-    throw duckDbError(error, file);
-  }
 }

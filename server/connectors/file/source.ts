@@ -12,7 +12,7 @@ import { copyFiles, fileByteFormats } from '../kits/files/copy-files.ts';
 import type { FileColumn } from '../kits/files/formats/format.ts';
 import { columnsOf, readRows, sampleColumns } from '../kits/files/read-files.ts';
 import { FileSourceConfig, type SourceContext } from '../kits/files/settings/files.ts';
-import { findSourceFiles, placeName, requireSourceFiles } from '../kits/files/stores.ts';
+import { findSourceFiles, placeName, requireSourceFiles, sourceCheckSteps } from '../kits/files/stores.ts';
 import { checkInOrder } from '../kits/files/stores/check-steps.ts';
 import { type FoundFile, UNKNOWN_TIME } from '../kits/files/stores/store.ts';
 import { filesAfter, stateAfterFile, stateAfterRows } from './source-state.ts';
@@ -21,7 +21,8 @@ export const fileSource = defineSource<FileSourceConfig>({
   type: 'source',
   name: 'file',
   display_name: 'Files',
-  description: 'CSV, JSON Lines and Parquet files in the files folder of this service, over HTTP(S) or in S3',
+  description:
+    'CSV, JSON Lines, Parquet, Avro and Excel files in the files folder of this service, over HTTP(S) or SFTP, or in S3, Azure or Google Cloud',
   category: 'file',
   version: '1.0.0',
   release_stage: 'generally_available',
@@ -40,10 +41,7 @@ export const fileSource = defineSource<FileSourceConfig>({
       return `${columns.length} columns`;
     };
     return {
-      checks: await checkInOrder([
-        ['Files', '', found],
-        ['Format', '', format],
-      ]),
+      checks: await checkInOrder([...sourceCheckSteps(ctx), ['Files', '', found], ['Format', '', format]]),
     };
   },
   discover: async (ctx) => [await discoverStream(ctx)],
@@ -116,7 +114,7 @@ const FILE_FIELDS: Field[] = (
 function nameOf(path: string): string {
   const segments = path
     .split('/')
-    .map((segment) => segment.replace(/(\.(csv|tsv|jsonl|ndjson|parquet))?(\.gz)?$/i, ''));
+    .map((segment) => segment.replace(/(\.(csv|tsv|jsonl|ndjson|parquet|xlsx|xlsm|avro))?(\.(gz|zst|zip))?$/i, ''));
   const plain = segments.map((segment) => segment.replace(/[*?[{].*$/, '').replace(/[-_. ]+$/, ''));
   return plain.findLast((segment) => segment !== '') ?? 'files';
 }

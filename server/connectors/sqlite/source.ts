@@ -37,6 +37,7 @@ export const sqliteSource = defineSource<SqliteSourceConfig>({
     ...(await datasetStreams(ctx)),
   ],
   describe,
+  describeDataset: async (ctx, dataset) => datasetStream(dataset, await describeApart(ctx, dataset)),
   read,
   origin: { find: findOrigin, compare: compareFileOrigins },
   estimate: (ctx, request) => once(ctx, async (database) => estimatedRows(database, request)),

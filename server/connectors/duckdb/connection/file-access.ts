@@ -5,7 +5,7 @@ import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, RetryableError } from '../../contract/errors.ts';
 import { fileError, findFiles, folderBelow } from '../../kits/files/stores/local-files.ts';
 import { Engine } from './engine.ts';
-import { isLocked, type Place } from './failures.ts';
+import { duckDbError, isLocked, type Place } from './failures.ts';
 
 /** The part of the context that source and destination share. */
 export type FileContext = Pick<ConnectorContext<{ path: string }>, 'config' | 'filesRoot' | 'signal'>;
@@ -79,6 +79,27 @@ export async function* reading<Item>(
     await connection.run('SELECT 1').catch(() => {});
     connection.closeSync();
     await stopReading(path);
+  }
+}
+
+/** A connection to a file, of which messages may tell the name. */
+export interface Opened {
+  connection: DuckDBConnection;
+  place: Place;
+}
+
+/** Runs `work` on a read-only connection to the file. */
+export async function once<Result>(ctx: FileContext, work: (opened: Opened) => Promise<Result>): Promise<Result> {
+  const file = await existingFile(ctx);
+  try {
+    const results = reading(ctx, file, async function* (connection) {
+      yield await work({ connection, place: file });
+    });
+    for await (const result of results) return result;
+    throw new Error('the database was not opened');
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    throw duckDbError(error, file);
   }
 }
 

@@ -4,17 +4,12 @@ import { datasetClause, datasetField, datasetStream, describedFields, withFields
 import type { Dataset, Field, ReadRequest, StreamSchema } from '../../contract/connector.ts';
 import { ConfigurationError, ConnectorError, TimeoutError } from '../../contract/errors.ts';
 import { query } from '../connection/engine.ts';
-import { duckDbError, type Place } from '../connection/failures.ts';
+import { duckDbError } from '../connection/failures.ts';
+import type { Opened } from '../connection/file-access.ts';
 import { DIALECT, isCursorType, logicalType } from '../connection/types.ts';
 
 /** As long as other databases have for the description of a query. */
 const DESCRIBE_MS = 60_000;
-
-/** A connection to a file, of which messages may tell the name. */
-export interface Opened {
-  connection: DuckDBConnection;
-  place: Place;
-}
 
 /**
  * The fields of a query, which is not run for it.

@@ -1,17 +1,22 @@
 import { ConfigurationError } from '../../contract/errors.ts';
+import { avroFormat } from './formats/avro/format.ts';
 import { csvFormat } from './formats/csv/format.ts';
-import type { FileFormat } from './formats/format.ts';
+import type { FileFormat, OutputFormat } from './formats/format.ts';
 import { jsonlFormat } from './formats/jsonl/format.ts';
 import { parquetFormat } from './formats/parquet/format.ts';
-import type { FileSourceConfig, FormatName } from './settings/files.ts';
+import { xlsxFormat } from './formats/xlsx/format.ts';
+import type { FileSourceConfig, FormatName, OutputFormatName } from './settings/files.ts';
 import type { FoundFile } from './stores/store.ts';
 
-/** Every file format. */
-export const FORMATS: Record<FormatName, FileFormat> = {
+/** Every format that destinations write. */
+export const OUTPUT_FORMATS: Record<OutputFormatName, OutputFormat> = {
   csv: csvFormat,
   jsonl: jsonlFormat,
   parquet: parquetFormat,
 };
+
+/** Every file format. */
+export const FORMATS: Record<FormatName, FileFormat> = { ...OUTPUT_FORMATS, xlsx: xlsxFormat, avro: avroFormat };
 
 /** @throws ConfigurationError if neither the setting nor the extension determines the format */
 export function formatOf(config: FileSourceConfig, file: FoundFile): FileFormat {

@@ -1,11 +1,15 @@
 import type { WriteTarget } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
+import { withMembers } from './archives/members.ts';
 import type { DestinationContext, FileDestinationConfig, FileSourceConfig, SourceContext } from './settings/files.ts';
+import { azureSourceStore } from './stores/azure/files.ts';
+import { gcsSourceStore } from './stores/gcs/files.ts';
 import { httpSourceStore } from './stores/http-listing.ts';
 import { localSourceStore } from './stores/local-files.ts';
 import { localDestinationStore } from './stores/local-table.ts';
 import { s3SourceStore } from './stores/s3-listing.ts';
 import { s3DestinationStore } from './stores/s3-table.ts';
+import { sftpSourceStore } from './stores/sftp/files.ts';
 import type { DestinationStore, FoundFile, SourceStore, TableStore } from './stores/store.ts';
 
 /** Every store that sources read from, by the value of `location`. */
@@ -13,6 +17,9 @@ const SOURCES: Record<FileSourceConfig['location'], SourceStore> = {
   local: localSourceStore,
   http: httpSourceStore,
   s3: s3SourceStore,
+  sftp: sftpSourceStore,
+  azure: azureSourceStore,
+  gcs: gcsSourceStore,
 };
 
 /** Every store that destinations write to, by the value of `location`. */
@@ -21,8 +28,11 @@ const DESTINATIONS: Record<FileDestinationConfig['location'], DestinationStore> 
   s3: s3DestinationStore,
 };
 
+export const sourceCheckSteps = (ctx: SourceContext) => SOURCES[ctx.config.location].checkSteps?.(ctx) ?? [];
+
 /** The files that the settings name. */
-export const findSourceFiles = (ctx: SourceContext): Promise<FoundFile[]> => SOURCES[ctx.config.location].find(ctx);
+export const findSourceFiles = async (ctx: SourceContext): Promise<FoundFile[]> =>
+  withMembers(ctx, await SOURCES[ctx.config.location].find(ctx));
 
 /** @throws ConfigurationError if no file matches */
 export async function requireSourceFiles(ctx: SourceContext): Promise<FoundFile[]> {

@@ -12,7 +12,7 @@ import type {
 import { FencedError } from '../../contract/errors.ts';
 import { type ChangedValues, sumOfChanged, ValueGate, warnOfChanged } from '../../cells/value-gate.ts';
 import { refuseReserved } from '../../contract/reserved-names.ts';
-import { FORMATS } from './formats.ts';
+import { OUTPUT_FORMATS } from './formats.ts';
 import type { OutputFile, Segment } from './formats/format.ts';
 import type { DestinationContext } from './settings/files.ts';
 import { openTableStore } from './stores.ts';
@@ -23,7 +23,7 @@ const NO_COUNTS: WriteCounts = { rows_loaded: 0, rows_updated: 0, rows_deleted: 
 /** The run of a claim before the first commit. */
 const NO_RUN = '';
 /** Matches the data files of any run: an overwrite replaces them. */
-const DATA_FILE = new RegExp(String.raw`^[\w-]+-\d{5}\.(${Object.keys(FORMATS).join('|')})(\.gz)?$`);
+const DATA_FILE = new RegExp(String.raw`^[\w-]+-\d{5}\.(${Object.keys(OUTPUT_FORMATS).join('|')})(\.gz)?$`);
 
 /**
  * Opens a table of files and claims the stream for the target's fence.
@@ -112,7 +112,7 @@ class TableWriter implements Writer {
   }
 
   private get format() {
-    return FORMATS[this.ctx.config.format];
+    return OUTPUT_FORMATS[this.ctx.config.format];
   }
 
   /** Writes one file per segment, while the next segment arrives. */

@@ -4,8 +4,8 @@ import type { FileDestinationConfig, FormatName, SourceContext } from '../settin
 import type { Draft, FoundFile } from '../stores/store.ts';
 
 /**
- * A file format: how its files are recognized, read and written. `kits/files/formats.ts` lists all of them. A format
- * reads and writes rows of cells; `copy` and `bytes` are optional shortcuts that skip the cells.
+ * A file format: how its files are recognized and read. `kits/files/formats.ts` lists all of them. A format reads rows of
+ * cells; `copy` is an optional shortcut that skips the cells.
  */
 export interface FileFormat {
   name: FormatName;
@@ -20,6 +20,10 @@ export interface FileFormat {
   rows(ctx: SourceContext, file: FoundFile, request: FileRequest): AsyncIterable<FileBatch>;
   /** Reads files as PostgreSQL COPY text without making cells. */
   copy?: CopyReader;
+}
+
+/** A format that destinations write, too. `bytes` is an optional shortcut that skips the cells. */
+export interface OutputFormat extends FileFormat {
   /** What its files hold of texts. */
   texts: TextRules;
   /** Extension of the files that it writes, without the leading dot: `csv.gz`. */

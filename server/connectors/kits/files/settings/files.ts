@@ -1,11 +1,33 @@
 import { z } from 'zod';
 import type { ConnectorContext } from '../../../contract/connector.ts';
-import { destinationLocation, httpSettings, requireLocation, s3Settings, sourceLocation } from './location.ts';
+import { text } from './shown-at.ts';
+import { destinationLocation, requireLocation, s3Settings, sourceLocation, sourcePlaces } from './location.ts';
 
-export const FORMAT_NAMES = ['csv', 'jsonl', 'parquet'] as const;
+const OUTPUT_FORMAT_NAMES = ['csv', 'jsonl', 'parquet'] as const;
+export type OutputFormatName = (typeof OUTPUT_FORMAT_NAMES)[number];
+const FORMAT_NAMES = [...OUTPUT_FORMAT_NAMES, 'xlsx', 'avro'] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
-const formatLabels = { auto: 'By file extension', csv: 'CSV', jsonl: 'JSON Lines', parquet: 'Parquet' };
+const outputLabels = { csv: 'CSV', jsonl: 'JSON Lines', parquet: 'Parquet' };
+const formatLabels = { auto: 'By file extension', ...outputLabels, xlsx: 'Excel (.xlsx)', avro: 'Avro' };
+/** Windows-1252 includes what is often called Latin-1. */
+const ENCODINGS = [
+  'utf-8',
+  'utf-16le',
+  'utf-16be',
+  'windows-1252',
+  'windows-1250',
+  'windows-1251',
+  'iso-8859-2',
+  'iso-8859-15',
+  'koi8-r',
+  'macintosh',
+  'shift_jis',
+  'euc-jp',
+  'gb18030',
+  'big5',
+  'euc-kr',
+] as const;
 const character = z.string().length(1);
 
 const csvSettings = {
@@ -24,7 +46,7 @@ const csvSettings = {
   header: z.boolean().default(true).meta({
     label: 'Header',
     directs_secrets: false,
-    description: 'The first line names the columns',
+    description: 'The first line, or row of a sheet, names the columns',
     group: 'advanced',
   }),
   null_value: z.string().max(100).default('').meta({
@@ -46,12 +68,12 @@ const fileSource = z.object({
       label: 'Path',
       directs_secrets: false,
       description:
-        'Relative to the files folder or the bucket. * ? [a-z] {a,b} and ** match several files, which form one stream',
+        'Relative to the files folder, the bucket or the folder of the login. * ? [a-z] {a,b} and ** match several files, which form one stream',
       placeholder: 'orders/*.csv',
       validates_remotely: true,
-      visible_when: { parameter: 'location', equals: ['local', 's3'] },
+      visible_when: { parameter: 'location', equals: ['local', 's3', 'sftp', 'azure', 'gcs'] },
     }),
-  ...httpSettings,
+  ...sourcePlaces,
   ...s3Settings,
   format: z
     .enum(['auto', ...FORMAT_NAMES])
@@ -59,9 +81,23 @@ const fileSource = z.object({
     .meta({
       label: 'Format',
       directs_secrets: false,
-      description: 'Recognized extensions: .csv, .tsv, .jsonl, .ndjson, .parquet; text formats can also end in .gz',
+      description:
+        'Recognized extensions: .csv, .tsv, .jsonl, .ndjson, .parquet, .xlsx, .xlsm, .avro; text formats can also end in .gz or .zst, and files can be in .zip',
       value_labels: formatLabels,
     }),
+  archive_members: text().optional().meta({
+    label: 'Files in ZIP archives',
+    directs_secrets: false,
+    description: 'A name or pattern within the archives. Default: all files',
+    placeholder: '**/*.csv',
+    group: 'stream',
+  }),
+  sheet: text(255).optional().meta({
+    label: 'Sheet',
+    directs_secrets: false,
+    description: 'The name of a sheet in Excel files, or its number. Default: the first',
+    group: 'stream',
+  }),
   stream_name: z
     .string()
     .min(1)
@@ -81,10 +117,12 @@ const fileSource = z.object({
     group: 'stream',
   }),
   ...csvSettings,
-  encoding: z
-    .enum(['utf-8', 'utf-16le', 'windows-1252'])
-    .default('utf-8')
-    .meta({ label: 'Encoding', directs_secrets: false, group: 'advanced' }),
+  encoding: z.enum(ENCODINGS).default('utf-8').meta({
+    label: 'Encoding',
+    directs_secrets: false,
+    description: 'Of CSV and JSON Lines. windows-1252 includes Latin-1',
+    group: 'advanced',
+  }),
 });
 export const FileSourceConfig = fileSource.superRefine(requireLocation);
 export type FileSourceConfig = z.infer<typeof FileSourceConfig>;
@@ -98,9 +136,9 @@ const fileDestination = z.object({
     validates_remotely: true,
   }),
   format: z
-    .enum(FORMAT_NAMES)
+    .enum(OUTPUT_FORMAT_NAMES)
     .default('csv')
-    .meta({ label: 'Format', directs_secrets: false, value_labels: formatLabels }),
+    .meta({ label: 'Format', directs_secrets: false, value_labels: outputLabels }),
   gzip: z
     .boolean()
     .default(false)

@@ -1,13 +1,20 @@
 import { z } from 'zod';
-import '../../../contract/parameters.ts';
+import { azureSettings } from './azure.ts';
+import { gcsSettings } from './gcs.ts';
+import { serverSettings, sftpSettings } from './sftp.ts';
+import { shownAt, text } from './shown-at.ts';
 
-/** Settings of the other locations keep their values, so that users can switch back and forth. */
-const shownAt = (...equals: string[]) => ({ visible_when: { parameter: 'location', equals } });
-const text = (max = 1000) => z.string().min(1).max(max);
-const LABELS = { local: 'Files folder of this service', http: 'HTTP(S)', s3: 'S3' };
+const LABELS = {
+  local: 'Files folder of this service',
+  http: 'HTTP(S)',
+  s3: 'S3',
+  sftp: 'SFTP',
+  azure: 'Azure Blob Storage',
+  gcs: 'Google Cloud Storage',
+};
 
 export const sourceLocation = z
-  .enum(['local', 'http', 's3'])
+  .enum(['local', 'http', 's3', 'sftp', 'azure', 'gcs'])
   .default('local')
   .meta({ label: 'Location', directs_secrets: false, value_labels: LABELS });
 export const destinationLocation = z
@@ -25,10 +32,10 @@ const timeout_seconds = z
     directs_secrets: false,
     description: 'Longest wait for a response to start, and between two parts of it',
     group: 'advanced',
-    ...shownAt('http', 's3'),
+    ...shownAt('http', 's3', 'sftp', 'azure', 'gcs'),
   });
 
-export const httpSettings = {
+const httpSettings = {
   urls: z
     .array(z.url({ protocol: /^https?$/ }).max(2000))
     .max(1000)
@@ -58,10 +65,10 @@ export const httpSettings = {
     .string()
     .max(1000)
     .default('')
-    .meta({ label: 'Username', directs_secrets: false, group: 'authentication', ...shownAt('http') }),
+    .meta({ label: 'Username', directs_secrets: false, group: 'authentication', ...shownAt('http', 'sftp') }),
   password: text()
     .optional()
-    .meta({ label: 'Password', secret: true, group: 'authentication', ...shownAt('http') }),
+    .meta({ label: 'Password', secret: true, group: 'authentication', ...shownAt('http', 'sftp') }),
   headers: z
     .record(z.string(), z.string())
     .optional()
@@ -77,7 +84,13 @@ export const httpSettings = {
 export const s3Settings = {
   bucket: text(255)
     .optional()
-    .meta({ label: 'Bucket', directs_secrets: true, validates_remotely: true, ...shownAt('s3') }),
+    .meta({
+      label: 'Bucket',
+      directs_secrets: true,
+      description: 'In Azure, the container',
+      validates_remotely: true,
+      ...shownAt('s3', 'azure', 'gcs'),
+    }),
   region: text(100)
     .default('us-east-1')
     .meta({ label: 'Region', directs_secrets: true, ...shownAt('s3') }),
@@ -89,10 +102,10 @@ export const s3Settings = {
       label: 'Endpoint',
       directs_secrets: true,
       keyed_address: true,
-      description: 'Only for stores other than Amazon S3',
+      description: 'Only for stores other than the one of Amazon, Microsoft or Google',
       placeholder: 'https://storage.example.com',
       validates_remotely: true,
-      ...shownAt('s3'),
+      ...shownAt('s3', 'azure', 'gcs'),
     }),
   access_key_id: text()
     .optional()
@@ -128,7 +141,10 @@ export const s3Settings = {
   timeout_seconds,
 };
 
-const Located = z.object({ path: z.string().optional(), location: sourceLocation, ...httpSettings, ...s3Settings });
+/** Settings of all places that only sources have. */
+export const sourcePlaces = { ...httpSettings, ...serverSettings, ...sftpSettings, ...azureSettings, ...gcsSettings };
+
+const Located = z.object({ path: z.string().optional(), location: sourceLocation, ...sourcePlaces, ...s3Settings });
 export type HttpLocation = Pick<z.infer<typeof Located>, keyof typeof httpSettings | 'timeout_seconds'>;
 export type S3Location = Pick<z.infer<typeof Located>, keyof typeof s3Settings>;
 
@@ -137,13 +153,22 @@ const NEEDED: Record<string, (keyof Given)[]> = {
   local: ['path'],
   http: ['urls'],
   s3: ['path', 'bucket', 'access_key_id', 'secret_access_key'],
+  sftp: ['path', 'host', 'username'],
+  azure: ['path', 'bucket', 'storage_account'],
+  gcs: ['path', 'bucket', 'service_account_key'],
 };
-const NEEDED_TO_SIGN_IN: Record<string, (keyof Given)[]> = { bearer: ['token'], basic: ['username'] };
+
+/** Settings that a choice within the location needs. */
+function neededToSignIn({ location, authentication, private_key, sas_token }: Given): (keyof Given)[] {
+  if (location === 'http' && authentication === 'bearer') return ['token'];
+  if (location === 'http' && authentication === 'basic') return ['username'];
+  if (location === 'azure' && !sas_token) return ['account_key'];
+  return location === 'sftp' && !private_key ? ['password'] : [];
+}
 
 /** Reports settings that the location needs and that are missing. */
 export function requireLocation(settings: Given, ctx: z.core.$RefinementCtx): void {
-  const signIn = settings.location === 'http' ? NEEDED_TO_SIGN_IN[settings.authentication ?? ''] : [];
-  for (const name of [...(NEEDED[settings.location ?? 'local'] ?? []), ...(signIn ?? [])]) {
+  for (const name of [...(NEEDED[settings.location ?? 'local'] ?? []), ...neededToSignIn(settings)]) {
     const value = settings[name];
     if (Array.isArray(value) ? value.length > 0 : value !== undefined && value !== '') continue;
     // The issue that zod raises for a required field: it counts as missing, not as invalid.

@@ -12,7 +12,7 @@ const parser = new XMLParser({
   ignoreAttributes: true,
   isArray: (name) => LISTS.has(name),
 });
-const LISTS = new Set(['Contents', 'Error', 'Deleted']);
+const LISTS = new Set(['Contents', 'Error', 'Deleted', 'Blob']);
 
 /** Parses a response of the store; null if it is not XML. Elements in LISTS are always arrays. */
 export function parseXml(text: string): Record<string, unknown> | null {

@@ -11,6 +11,8 @@ import type { CheckStep } from './check-steps.ts';
 
 /** A place that files are read from. */
 export interface SourceStore {
+  /** What a connection test does before it lists the files. */
+  checkSteps?(ctx: SourceContext): CheckStep[];
   /**
    * Lists the files that the settings name, in a stable order. An empty list means that nothing matches.
    * @throws ConnectorError if the place cannot be reached or read

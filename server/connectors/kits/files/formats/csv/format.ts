@@ -1,12 +1,13 @@
-import type { FileFormat } from '../format.ts';
+import type { OutputFormat } from '../format.ts';
+import { packable } from '../unpack.ts';
 import { openTextFile, textExtension } from '../text-output.ts';
 import { csvCopy } from './copy.ts';
 import { csvEncoder } from './encoder.ts';
 import { csvColumns, csvRows } from './reader.ts';
 
-export const csvFormat: FileFormat = {
+export const csvFormat: OutputFormat = {
   name: 'csv',
-  extension: /\.(csv|tsv)(\.gz)?$/i,
+  extension: packable('csv', 'tsv'),
   columns: csvColumns,
   rows: csvRows,
   copy: csvCopy,

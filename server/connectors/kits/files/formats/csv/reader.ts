@@ -2,6 +2,7 @@ import type { Cell } from '../../../../contract/connector.ts';
 import { ConfigurationError, DataError, SchemaChangedError } from '../../../../contract/errors.ts';
 import { NORMALIZERS, TypeInference } from '../../../../cells/normalizers.ts';
 import { checkRecordLength, isWorthParsing, textChunks } from '../file-chunks.ts';
+import { packable } from '../unpack.ts';
 import { CsvSyntaxError, linesIn, parseCsv } from './parser.ts';
 import {
   BATCH_ROWS,
@@ -95,8 +96,10 @@ async function* records(ctx: SourceContext, file: FoundFile): AsyncGenerator<Rec
   if (last) yield last;
 }
 
+const TSV = packable('tsv');
+
 export const dialectOf = ({ config }: SourceContext, file: FoundFile): CsvDialect =>
-  /\.tsv(\.gz)?$/i.test(file.name) && config.delimiter === ',' ? { ...config, delimiter: '\t' } : config;
+  TSV.test(file.name) && config.delimiter === ',' ? { ...config, delimiter: '\t' } : config;
 
 function parseAt(file: FoundFile, text: string, dialect: CsvDialect, line: number) {
   try {

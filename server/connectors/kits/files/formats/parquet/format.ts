@@ -1,10 +1,10 @@
-import type { FileFormat } from '../format.ts';
+import type { OutputFormat } from '../format.ts';
 import { binarySegments, isBinaryColumn } from './binary-segments.ts';
 import { openParquet } from './output.ts';
 import { PARQUET_DIALECT, parquetColumns, parquetCopy, parquetRows } from './reader.ts';
 import { textSegments } from './text-segments.ts';
 
-export const parquetFormat: FileFormat = {
+export const parquetFormat: OutputFormat = {
   name: 'parquet',
   extension: /\.parquet$/i,
   columns: parquetColumns,

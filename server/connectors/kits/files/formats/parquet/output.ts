@@ -6,7 +6,7 @@ import { finished, pipeline } from 'node:stream/promises';
 import type { TargetColumn } from '../../../../contract/connector.ts';
 import { DataError } from '../../../../contract/errors.ts';
 import { binarySql, type DuckDb, identifier, literal, momentSql, openDuckDb } from '../../../duckdb/instance.ts';
-import { pathOf, unnamedFile } from './local-copy.ts';
+import { pathOf, unnamedFile } from '../../stores/local-copy.ts';
 import type { OutputFile } from '../format.ts';
 import type { Draft } from '../../stores/store.ts';
 import { TextTables } from './text-tables.ts';

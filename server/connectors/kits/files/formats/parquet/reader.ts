@@ -2,7 +2,7 @@ import type { DuckDBDataChunk } from '@duckdb/node-api';
 import type { Cell } from '../../../../contract/connector.ts';
 import { ConnectorError, DataError, SchemaChangedError } from '../../../../contract/errors.ts';
 import { type DuckDb, identifier, literal, openDuckDb } from '../../../duckdb/instance.ts';
-import { localCopy } from './local-copy.ts';
+import { localCopy } from '../../stores/local-copy.ts';
 import { canonical, escaped, logicalType, PLAIN_TEXT } from './types.ts';
 import {
   BATCH_ROWS,

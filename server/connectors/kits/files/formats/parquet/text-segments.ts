@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import type { TargetColumn } from '../../../../contract/connector.ts';
 import { decodeCopyText } from '../../../../cells/copy-text.ts';
 import { literal, openDuckDb } from '../../../duckdb/instance.ts';
-import { pathOf, unnamedFile } from './local-copy.ts';
+import { pathOf, unnamedFile } from '../../stores/local-copy.ts';
 import { castOf, copyToParquet, openParquet } from './output.ts';
 import { PLAIN_TEXT } from './types.ts';
 import type { Draft } from '../../stores/store.ts';

@@ -1,6 +1,6 @@
 import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { FoundFile } from '../../stores/store.ts';
+import type { FoundFile } from './store.ts';
 
 /** A Parquet file ends with the length of its footer and "PAR1". */
 const TAIL_BYTES = 8;

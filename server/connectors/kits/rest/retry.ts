@@ -36,7 +36,7 @@ export interface Pause {
 export async function withRetries<Result, Failed extends Failure>(
   signal: AbortSignal,
   send: () => Promise<RequestAttempt<Result, Failed>>,
-  pauseAfter: (failed: Failed, attempt: number) => Pause,
+  pauseAfter: (failed: Failed, attempt: number) => Pause | Promise<Pause>,
 ): Promise<Result> {
   let renewed = false;
   for (let attempt = 1; ; ) {
@@ -46,7 +46,7 @@ export async function withRetries<Result, Failed extends Failure>(
       renewed = true;
       continue;
     }
-    const { ms, counts } = pauseAfter(tried.failed, attempt);
+    const { ms, counts } = await pauseAfter(tried.failed, attempt);
     await pause(ms, signal);
     if (counts) attempt += 1;
   }

@@ -5,6 +5,7 @@ import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import type { Signer } from './signing/authentication.ts';
 import { networkError, serverMessage, timeoutError } from './failures.ts';
 import type { RateLimiter } from './rate-limiter.ts';
+import { isZip, unzip } from './zip.ts';
 
 export interface HttpRequest {
   method: string;
@@ -17,6 +18,8 @@ export interface HttpResponse {
   status: number;
   headers: Headers;
   text: string;
+  /** Of a ZIP archive: its files, of which `text` has all. */
+  files?: string[];
   bytes: number;
   /** The final URL, after redirects. */
   url: URL;
@@ -31,6 +34,8 @@ export interface ExchangeOptions {
   origins: ReadonlySet<string>;
   timeout_seconds: number;
   max_bytes: number;
+  /** Whether responses may be ZIP archives. */
+  unpacks_zip?: boolean;
 }
 
 type Context = Pick<ConnectorContext<unknown>, 'fetch' | 'signal'>;
@@ -106,7 +111,7 @@ export class Exchange {
       const response = await this.ctx.fetch(signed.url.href, { ...init, redirect: 'manual' });
       const body = await readBody(response, max_bytes);
       const { status, headers } = response;
-      return { status, headers, text: decode(body, max_bytes), bytes: body.length, url };
+      return { status, headers, ...this.#decode(body), bytes: body.length, url };
     } catch (error) {
       abort.abort(error);
       throw abort.signal.reason;
@@ -114,6 +119,13 @@ export class Exchange {
       clearTimeout(timer);
       signal.removeEventListener('abort', stop);
     }
+  }
+
+  #decode(body: Uint8Array): Pick<HttpResponse, 'text' | 'files'> {
+    const { max_bytes, unpacks_zip } = this.options;
+    if (!unpacks_zip || !isZip(body)) return { text: decode(body, max_bytes) };
+    const files = unzip(body, max_bytes).map((file) => decode(file, max_bytes));
+    return { text: files.join('\n'), files };
   }
 }
 

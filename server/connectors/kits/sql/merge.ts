@@ -157,7 +157,7 @@ export function mergePlan(
   const cursor = cursorOf(target, staged, order);
   const newest = newestRows(dialect, staged, cursor);
   const needsLatest = changes !== null || (merge.indexesLatest && (complete || isUpdate));
-  const latest = needsLatest ? latestRows(staged, newest) : null;
+  const latest = needsLatest ? latestRows(dialect, staged, newest) : null;
   const removals = removalsOf(dialect, target, staged);
   const on = onKey(columns);
   const replaced = replacement(dialect, target, { columns, on });
@@ -190,10 +190,15 @@ export function mergePlan(
 }
 
 /** The last change, or row, of each key, with what happened to it. */
-function latestRows(staged: StagedMerge, newest: string): string {
-  const { changes, prefix } = staged;
+function latestRows({ merge }: Dialect, staged: StagedMerge, newest: string): string {
+  const { changes, change, from, prefix, sequence } = staged;
   if (!changes) return `select newest.*, '' as ${prefix}what from (${newest}) as newest`;
-  return latestChanges({ ...staged, ...columnNames(staged), unchanged: changes.unchanged });
+  const names = columnNames(staged);
+  if (changes.unchanged.size > 0 || !merge.firstOfKey)
+    return latestChanges({ ...staged, ...names, unchanged: changes.unchanged });
+  const what = `case when ${change} = 'd' then 'd' else '' end as ${prefix}what`;
+  const columns = [...names.columns, what].join(', ');
+  return merge.firstOfKey({ from, columns, key: names.key.join(', '), order: `${sequence} desc` });
 }
 
 function removalsOf(dialect: Dialect, target: Target, staged: StagedMerge): string[] {

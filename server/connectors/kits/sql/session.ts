@@ -7,6 +7,7 @@ import type {
   WatchedSession,
 } from '../../contract/connector.ts';
 import type { Row } from './dialect.ts';
+import type { KeptClient } from '../../../platform/net/kept-sessions.ts';
 import { TimeoutError } from '../../contract/errors.ts';
 
 /** A short statement that takes longer is taken for a dead connection: a half-open one raises no error. */
@@ -77,11 +78,14 @@ export abstract class DatabaseSession<Ctx extends Context> implements WatchedSes
   #steps = 0;
   #flow: RowFlow | null = null;
   #ended: Promise<void> | null = null;
+  #failed = false;
   readonly #unwatch: () => void;
 
   protected constructor(
     protected readonly ctx: Ctx,
     private readonly facts: SessionFacts,
+    /** What the connection was opened with. Null: it is of no use for another session. */
+    private readonly settings: string | null,
   ) {
     this.server = facts.place.server;
     ctx.signal.addEventListener('abort', this.abort, { once: true });
@@ -116,6 +120,9 @@ export abstract class DatabaseSession<Ctx extends Context> implements WatchedSes
   /** Closes an idle connection by the protocol. Must not fail. */
   protected abstract leave(): Promise<void>;
 
+  /** Brings an idle connection into the state of a new one. Null: it cannot be kept. Must not fail. */
+  protected abstract reset(): Promise<KeptClient | null>;
+
   /** Converts what the driver threw into the error to throw. */
   translate(error: unknown): unknown {
     if (this.ctx.signal.aborted) return this.ctx.signal.reason;
@@ -130,7 +137,16 @@ export abstract class DatabaseSession<Ctx extends Context> implements WatchedSes
     if (this.#ended) return this.#ended;
     if (!this.#open) return;
     this.#open = false;
-    await this.leave();
+    if (!(await this.#keep())) await this.leave();
+  }
+
+  /** After an error, the state of the connection is not known. */
+  async #keep(): Promise<boolean> {
+    const { sessions } = this.ctx;
+    if (!sessions || this.settings === null || this.#failed) return false;
+    const client = await this.reset();
+    if (client) sessions.keep(this.settings, client);
+    return client !== null;
   }
 
   protected readonly abort = () => {
@@ -153,6 +169,7 @@ export abstract class DatabaseSession<Ctx extends Context> implements WatchedSes
     this.#steps += 1 + (this.#flow?.bytes() ?? 0);
     this.#flow = null;
     if (!error) return pending.done({ status: 200, body_bytes: bytes });
+    this.#failed = true;
     const known = this.facts.failure(error, this.facts.place);
     pending.failed(codeOf(known), known.message);
   }

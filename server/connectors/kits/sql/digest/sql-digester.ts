@@ -40,6 +40,8 @@ export interface SqlComparison {
   conditions: string[];
   columns(plan: DigestPlan): DigestColumn[];
   key: number[];
+  /** A random part of `from`, read at less cost than all of it: about one row in `one_in`. */
+  sample?: { from: string; one_in: number } | undefined;
   /** Whether a row has changed since, as SQL; null: unknown. */
   changed(since: LoadedUpTo): string | null;
 }
@@ -62,7 +64,7 @@ export class SqlDigester implements Digester {
   }
 
   async bounds(plan: DigestPlan, rows: number): Promise<RowKey[]> {
-    const { from, conditions, dialect, key } = this.sql;
+    const { conditions, dialect, key, sample = { from: this.sql.from, one_in: 1 } } = this.sql;
     if (key.length === 0) return [];
     const columns = this.#key(plan);
     // Without names of their own, ORDER BY would sort by these texts, which have the names of the columns.
@@ -70,7 +72,7 @@ export class SqlDigester implements Digester {
     const order = columns.map(({ sorted }) => sorted).join(', ');
     // A sample costs neither a sort of all keys nor a number for each row.
     const sampled = await this.#select(
-      `select ${texts} from ${from}${where([...conditions, dialect.oneIn(rows)])} order by ${order}`,
+      `select ${texts} from ${sample.from}${where([...conditions, dialect.oneIn(rows / sample.one_in)])} order by ${order}`,
     );
     const keys = sampled.filter((row): row is RowKey => !row.includes(null));
     const step = Math.ceil(keys.length / MAX_BOUNDS);

@@ -10,11 +10,12 @@ import {
 import { ofStream } from '../contract/replication.ts';
 import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
 import type { StateRow } from '../kits/sql/state-row.ts';
+import { sampleTable } from '../kits/sql/table-access.ts';
 import { tableDefinition } from '../kits/sql/tables.ts';
 import { checkTarget, type PlacedTarget } from '../kits/sql/target.ts';
 import { USER_SCHEMAS } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
-import { grantsToWrite } from './connection/grants.ts';
+import { grantsToWrite, rightsToWrite } from './connection/grants.ts';
 import { PgSession, withSession } from './connection/session.ts';
 import { digestDestination } from './digest/sides.ts';
 import { PostgresDestinationConfig } from './connection/settings.ts';
@@ -26,6 +27,7 @@ import { deferForeignKeys } from './write/foreign-keys.ts';
 import { PgReplicationWriter } from './write/replication-writer.ts';
 import { discardTables, publishTables } from './write/publish.ts';
 import { READY, resumeReady } from './write/ready.ts';
+import { advanceSequences } from './write/sequences.ts';
 import { LoadTransaction, PgWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
@@ -52,9 +54,16 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   }),
   defineTable: ({ schema = 'public' }, table) => tableDefinition(postgres, table, table.schema ?? schema),
   check,
+  rights: rightsToWrite,
   possibleValues: { database: databases, schema: schemas },
+  sampleTable: (ctx, { schema, ...sample }) =>
+    withSession(ctx, { phase: 'setup' }, async (session) => {
+      await session.query("begin read only; set local search_path = ''");
+      return sampleTable({ session, dialect: postgres }, { ...sample, schema: schema ?? ctx.config.schema });
+    }),
   open,
   digest: digestDestination,
+  advanceSequences,
   openReplication,
   publish: (ctx, group) => publishTables(ctx, group),
   discard: (ctx, group) => discardTables(ctx, group),

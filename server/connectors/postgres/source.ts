@@ -12,12 +12,13 @@ import { fromClause, isIncremental, where } from '../kits/sql/request.ts';
 import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { discoverStreams, readableSchemas } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
-import { grantsToRead } from './connection/grants.ts';
+import { grantsToRead, rightsToRead } from './connection/grants.ts';
 import { datasetStreams } from './read/datasets.ts';
 import { confirmLsn } from './cdc/read-log.ts';
 import { readChanges } from './cdc/read-changes.ts';
 import { confirmReplication, leaveReplication, readReplication } from './cdc/read-replication.ts';
 import { lagOf } from './cdc/lag.ts';
+import { coversLsn, markLog } from './cdc/marks.ts';
 import { canCopy, copyTables } from './cdc/table-copies.ts';
 import { assertLogical, identityMissing } from './cdc/table-shape.ts';
 import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
@@ -25,6 +26,7 @@ import { compareOrigins, findOrigin } from './read/origin.ts';
 import { begin } from './read/read-transaction.ts';
 import { keepSnapshot } from './read/shared-snapshot.ts';
 import { readRows } from './read/read-rows.ts';
+import { findSequences } from './read/sequences.ts';
 import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './cdc/replication-slots.ts';
 import { canBeBinary, conditions, resumeCondition } from './read/select.ts';
 import { PgSession, withSession } from './connection/session.ts';
@@ -51,6 +53,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   pushdown: { masking: ['none', 'hash_sha256', 'redact'], filters: true },
   config: PostgresSourceConfig,
   check,
+  rights: rightsToRead,
   possibleValues: {
     database: databases,
     schemas: (ctx) =>
@@ -70,6 +73,8 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
       const table = relation(stream.namespace ?? 'public', stream.name);
       return found ?? goneOrRefused(session.query(`select 1 from ${table} limit 0`));
     }),
+  describeDataset: (ctx, dataset) =>
+    withSession(ctx, { phase: 'setup' }, async (session) => (await datasetStreams(session, [dataset]))[0]!),
   read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
   acknowledge: async (ctx, request, state) => lagOf(ctx, await confirmLsn(ctx, slotName(request.reader_id!), state)),
   canResume: async (ctx, { reader_id, state }) => {
@@ -95,7 +100,10 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
     read: readReplication,
     acknowledge: async (ctx, request, states) => lagOf(ctx, await confirmReplication(ctx, request, states)),
     leave: leaveReplication,
+    mark: markLog,
+    covers: coversLsn,
     canCopy,
+    copiesAtOnce: true,
     copy: copyTables,
   },
   keepSnapshot,
@@ -104,6 +112,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   estimate,
   reads_keys: true,
   digest: digestSource,
+  sequences: findSequences,
 });
 
 async function check(ctx: Context): Promise<CheckResult> {

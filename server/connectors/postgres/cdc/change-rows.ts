@@ -1,20 +1,21 @@
-import type { Pgoutput } from 'pg-logical-replication';
 import type { Cell, ReadRequest, RowChange } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { DELETE, TRUNCATE, UPSERT } from '../../contract/changes.ts';
 import { type ChangeFacts, factName } from '../../contract/change-fields.ts';
+import { lsnText } from '../connection/lsn.ts';
 import { cellOf, type Gap } from './fill-toast-values.ts';
+import type { Begin, Change, LoggedRelation, Tuple } from './pgoutput.ts';
 import { RESET_CURSOR_HINT } from './table-shape.ts';
-
-/** Values of a row by column, as text; undefined: missing from the log. */
-type Values = Record<string, string | null | undefined>;
 
 interface Column {
   name: string;
   fact: keyof ChangeFacts | null;
   boolean: boolean;
-  key: boolean;
+  /** Where the relation has it; -1: it does not. */
+  place: number;
 }
+
+type Of<Tag extends Change['tag']> = Extract<Change, { tag: Tag }>;
 
 /** Collects the changes of one table as rows of the request's columns. */
 export class ChangeRows {
@@ -24,10 +25,15 @@ export class ChangeRows {
   bytes = 0;
   readonly #columns: Column[];
   readonly #key: string[];
-  #committed: Pick<ChangeFacts, '_cdc_committed_at' | '_cdc_lsn'> = { _cdc_committed_at: null, _cdc_lsn: null };
+  readonly #hasFacts: boolean;
+  #begun: Begin | null = null;
+  /** Of `#begun`. Absent: not needed yet. */
+  #committed: Pick<ChangeFacts, '_cdc_committed_at' | '_cdc_lsn'> | null = null;
   /** Indexes of the columns that the current relation message lacks. */
   #missingColumns: readonly number[] = [];
   #missingKey: readonly string[] = [];
+  /** Of the key's columns. */
+  #keyPlaces: readonly number[] = [];
 
   constructor(private readonly request: ReadRequest) {
     const { columns, primary_key } = request;
@@ -36,51 +42,51 @@ export class ChangeRows {
       name: field.path[0]!,
       fact: factName(field),
       boolean: field.type === 'boolean',
-      key: this.#key.includes(field.path[0]!),
+      place: -1,
     }));
+    this.#hasFacts = this.#columns.some(({ fact }) => fact !== null);
   }
 
   /** Decodes the changes that follow by this relation. It describes the table at the time of the change, not today. */
-  useRelation({ columns, keyColumns }: Pick<Pgoutput.MessageRelation, 'columns' | 'keyColumns'>): void {
-    const names = new Set(columns.map(({ name }) => name));
-    this.#missingColumns = this.#columns.flatMap(({ name, fact }, index) =>
-      fact === null && !names.has(name) ? [index] : [],
+  useRelation({ columns, keyColumns }: Pick<LoggedRelation, 'columns' | 'keyColumns'>): void {
+    const places = new Map(columns.map(({ name }, place) => [name, place]));
+    for (const column of this.#columns) column.place = column.fact === null ? (places.get(column.name) ?? -1) : -1;
+    this.#missingColumns = this.#columns.flatMap(({ place, fact }, index) =>
+      fact === null && place < 0 ? [index] : [],
     );
     this.#missingKey = this.#key.filter((name) => !keyColumns.includes(name));
+    this.#keyPlaces = this.#key.map((name) => places.get(name) ?? -1);
   }
 
-  begin({ commitLsn, commitTime }: Pgoutput.MessageBegin): void {
-    this.#committed = { _cdc_committed_at: instantText(commitTime as bigint), _cdc_lsn: commitLsn };
+  begin(message: Begin): void {
+    [this.#begun, this.#committed] = [message, null];
   }
 
-  insert(message: Pgoutput.MessageInsert): void {
+  insert(message: Of<'insert'>): void {
     this.#push(message.new, 'insert', UPSERT);
-    this.#recordGap(message.new, this.#missingColumns);
+    if (this.#missingColumns.length > 0) this.#recordGap(message.new, this.#missingColumns);
   }
 
   /** A changed key deletes the old row and inserts a new one. */
-  update(message: Pgoutput.MessageUpdate): void {
+  update({ old, new: values }: Of<'update'>): void {
     this.#assertKeyLogged();
-    const old: Values | null = message.key ?? message.old;
-    const values: Values = message.new;
-    const moved = old !== null && this.#key.some((name) => old[name] !== undefined && old[name] !== values[name]);
+    const moved =
+      old !== null && this.#keyPlaces.some((place) => old[place] !== undefined && old[place] !== values[place]);
     if (moved) this.#push(old, 'delete', DELETE);
-    const lacking = this.#columns.flatMap(({ name, fact }, index) =>
-      fact === null && values[name] === undefined ? [index] : [],
-    );
+    const lacking = this.#lacking(values);
     // With the same key, the destination keeps its own values.
-    const unchanged = moved ? [] : lacking.filter((index) => !this.#missingColumns.includes(index));
+    const unchanged = moved ? NONE : lacking.filter((index) => !this.#missingColumns.includes(index));
     this.#push(values, 'update', unchanged.length === 0 ? UPSERT : { operation: 'upsert', unchanged });
     this.#recordGap(values, moved ? lacking : this.#missingColumns);
   }
 
-  delete({ key, old }: Pgoutput.MessageDelete): void {
+  delete({ old }: Of<'delete'>): void {
     this.#assertKeyLogged();
-    this.#push(key ?? old ?? {}, 'delete', DELETE);
+    this.#push(old, 'delete', DELETE);
   }
 
   truncate(): void {
-    this.#push({}, 'truncate', TRUNCATE);
+    this.#push([], 'truncate', TRUNCATE);
   }
 
   /** Returns what has been collected and empties the buffers. */
@@ -90,12 +96,20 @@ export class ChangeRows {
     return { rows, changes, bytes };
   }
 
+  /** Indexes of the columns without a value. */
+  #lacking(values: Tuple): readonly number[] {
+    if (this.#missingColumns.length === 0 && !values.includes(undefined)) return NONE;
+    return this.#columns.flatMap(({ fact, place }, index) =>
+      fact === null && values[place] === undefined ? [index] : [],
+    );
+  }
+
   /** Records the values that the last row lacks. Without a key they cannot be looked up. */
-  #recordGap(values: Values, columns: readonly number[]): void {
+  #recordGap(values: Tuple, columns: readonly number[]): void {
     if (columns.length === 0 || this.#key.length === 0) return;
-    const missing = this.#key.filter((name) => values[name] === undefined);
+    const missing = this.#key.filter((_, at) => values[this.#keyPlaces[at]!] === undefined);
     if (missing.length > 0) this.#fail(missing);
-    const key = this.#key.flatMap((name) => values[name] ?? []);
+    const key = this.#keyPlaces.flatMap((place) => values[place] ?? []);
     if (key.length === this.#key.length) this.gaps.push({ row: this.rows.at(-1)!, columns: [...columns], key });
   }
 
@@ -110,17 +124,29 @@ export class ChangeRows {
     );
   }
 
-  #push(values: Values, operation: string, change: RowChange): void {
-    const facts: ChangeFacts = { _cdc_operation: operation, ...this.#committed };
+  #push(values: Tuple, operation: string, change: RowChange): void {
+    const facts = this.#hasFacts ? this.#facts(operation) : null;
     const cells: Cell[] = [];
-    for (const { name, fact, boolean } of this.#columns) cells.push(fact ? facts[fact] : cellOf(values[name], boolean));
+    for (const { place, fact, boolean } of this.#columns) {
+      cells.push(fact && facts ? facts[fact] : cellOf(values[place], boolean));
+    }
     this.rows.push(cells);
     this.changes.push(change);
   }
+
+  #facts(operation: string): ChangeFacts {
+    const begun = this.#begun;
+    this.#committed ??= begun
+      ? { _cdc_committed_at: instantText(begun.commitTime), _cdc_lsn: lsnText(begun.commitLsn) }
+      : { _cdc_committed_at: null, _cdc_lsn: null };
+    return { _cdc_operation: operation, ...this.#committed };
+  }
 }
 
+const NONE: readonly number[] = [];
+
 /** Formats microseconds since 1970 the way PostgreSQL prints a UTC timestamp. */
-function instantText(micros: bigint): string {
-  const text = new Date(Number(micros / 1000n)).toISOString();
-  return `${text.slice(0, 10)} ${text.slice(11, 23)}${String(micros % 1000n).padStart(3, '0')}+00`;
+function instantText(micros: number): string {
+  const text = new Date(Math.floor(micros / 1000)).toISOString();
+  return `${text.slice(0, 10)} ${text.slice(11, 23)}${String(micros % 1000).padStart(3, '0')}+00`;
 }

@@ -55,8 +55,14 @@ export async function* joinLog(
 }
 
 /** Rows of earlier reads that are not in the snapshot were deleted, so the destination starts empty. */
-export async function* wholeTable(session: PgSession, request: ReadRequest): AsyncGenerator<Batch> {
-  yield { rows: [request.columns.map((): Cell => null)], changes: [TRUNCATE], bytes: 0 };
+export const truncated = ({ columns }: ReadRequest): Batch => ({
+  rows: [columns.map((): Cell => null)],
+  changes: [TRUNCATE],
+  bytes: 0,
+});
+
+async function* wholeTable(session: PgSession, request: ReadRequest): AsyncGenerator<Batch> {
+  yield truncated(request);
   yield* batches(session, fullSelect(request, 'rows'));
 }
 

@@ -1,6 +1,6 @@
-import { type Pgoutput, PgoutputPlugin } from 'pg-logical-replication';
 import type { Batch, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
 import { ConfigurationError, ConnectorError, RetryableError } from '../../contract/errors.ts';
+import { BATCH_BYTES, BATCH_ROWS, OVERSIZE } from '../../kits/log/follow.ts';
 import { fillGaps } from './fill-toast-values.ts';
 import { ChangeRows } from './change-rows.ts';
 import { RESET_CURSOR_HINT, changedDuringRead, sameColumns, shapeOf, type TableShape } from './table-shape.ts';
@@ -12,7 +12,8 @@ import {
   markStatement,
   readPublication,
 } from './log-identity.ts';
-import { fullLsn, lsnValue } from '../connection/lsn.ts';
+import { fullLsn, lsnText, lsnValue } from '../connection/lsn.ts';
+import { type LogEvent, type LogMessage, type LoggedRelation, PgoutputDecoder } from './pgoutput.ts';
 import type { ReplicationStream } from '../connection/replication-stream.ts';
 import { findSlot, freeSlot, setUpError } from './replication-slots.ts';
 import { PgSession, withSession } from '../connection/session.ts';
@@ -20,13 +21,6 @@ import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { identifier } from '../connection/sql.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
-export type LogMessage = Pgoutput.Message & { bytes: number };
-type Message = LogMessage;
-
-/** A batch ends at the first commit past these limits, or inside a transaction at OVERSIZE times the limits. */
-export const BATCH_ROWS = 10_000;
-export const BATCH_BYTES = 1024 * 1024;
-export const OVERSIZE = 2;
 
 interface Reading {
   /** For statements; closed before the log is streamed, which may take hours. */
@@ -98,16 +92,15 @@ export const openLogSession = (ctx: Context) =>
     throw setUpError(error);
   });
 
-/** Values stay as the text that the server sends. */
-export function startReplication(name: string, from: string) {
-  const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [name] });
-  const decode = (buffer: Buffer): Message => {
-    const message = plugin.parse(buffer);
-    if (message.tag === 'relation') for (const column of message.columns) column.parser = (text) => text;
-    return Object.assign(message, { bytes: buffer.length });
+/** @param messages those of `pg_logical_emit_message` as well */
+export function startReplication(name: string, from: string, messages = false) {
+  const decoder = new PgoutputDecoder();
+  const options = `proto_version '1', publication_names '${name}'${messages ? ", messages 'true'" : ''}`;
+  return {
+    text: `START_REPLICATION SLOT ${identifier(name)} LOGICAL ${from} (${options})`,
+    confirmed: from,
+    decode: (bytes: Buffer, at: number) => decoder.decode(bytes, at),
   };
-  const options = `proto_version '1', publication_names '${name}'`;
-  return { text: `START_REPLICATION SLOT ${identifier(name)} LOGICAL ${from} (${options})`, confirmed: from, decode };
 }
 
 /** Confirms the LSN that the destination has committed. @returns how many bytes the slot lags behind. */
@@ -125,7 +118,7 @@ export async function confirmLsn(ctx: Context, name: string, { cursor }: StreamS
 
 async function* untilTarget(
   ctx: Context,
-  reading: Reading & { stream: ReplicationStream<Message>; target: bigint; source: LogIdentity },
+  reading: Reading & { stream: ReplicationStream<LogMessage>; target: bigint; source: LogIdentity },
 ): AsyncGenerator<Batch> {
   const { request, stream, target, source } = reading;
   const collected = new ChangeRows(request);
@@ -135,7 +128,7 @@ async function* untilTarget(
   };
   const isFull = (times: number) =>
     collected.rows.length >= BATCH_ROWS * times || collected.bytes >= BATCH_BYTES * times;
-  let relation: Pgoutput.MessageRelation | null = null;
+  let relation: LoggedRelation | null = null;
   let open = false;
   for (;;) {
     const { messages, position } = await stream.next();
@@ -144,9 +137,8 @@ async function* untilTarget(
       if (message.tag === 'begin') open = true;
       else if (message.tag === 'commit') {
         open = false;
-        const cursor = message.commitEndLsn!;
-        const done = lsnValue(cursor) >= target;
-        if (done || isFull(1)) yield await take({ cursor, source });
+        const done = message.endLsn >= target;
+        if (done || isFull(1)) yield await take({ cursor: lsnText(message.endLsn), source });
         if (done) return;
       } else if (isFull(OVERSIZE)) yield await take();
       // Partitions are announced too, but their changes refer to the partitioned table.
@@ -166,7 +158,7 @@ async function* untilTarget(
   }
 }
 
-export function collect(collected: ChangeRows, message: Pgoutput.Message): void {
+export function collect(collected: ChangeRows, message: LogEvent): void {
   switch (message.tag) {
     case 'begin':
       return collected.begin(message);

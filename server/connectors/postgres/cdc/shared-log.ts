@@ -1,13 +1,23 @@
-import type { Pgoutput } from 'pg-logical-replication';
 import type { ConnectorContext, Following, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
-import { lsnValue } from '../connection/lsn.ts';
+import {
+  BATCH_BYTES,
+  BATCH_ROWS,
+  type ChangeLog,
+  dueBatch,
+  type FollowedLog,
+  LagMeter,
+  OVERSIZE,
+  whileFollowed,
+} from '../../kits/log/follow.ts';
+import { lsnText, lsnValue } from '../connection/lsn.ts';
 import type { ReplicationStream } from '../connection/replication-stream.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { ChangeRows } from './change-rows.ts';
 import { lagOf } from './lag.ts';
 import { fillGaps } from './fill-toast-values.ts';
+import type { Begin, Change, LogEvent, LoggedRelation, LogMessage } from './pgoutput.ts';
 import { assertContinued, isPlaced, lowestCursor, type Member, type Placed } from './log-members.ts';
 import {
   assertSamePublication,
@@ -18,26 +28,12 @@ import {
   publicationRows,
   serverPosition,
 } from './log-identity.ts';
-import {
-  assertUnchanged,
-  BATCH_BYTES,
-  BATCH_ROWS,
-  collect,
-  endOfLog,
-  type LogMessage,
-  lostError,
-  openLogSession,
-  OVERSIZE,
-  startReplication,
-} from './read-log.ts';
+import { assertUnchanged, collect, endOfLog, lostError, openLogSession, startReplication } from './read-log.ts';
+import { isMark, sendsMessages } from './marks.ts';
 import { findSlot, freeSlot } from './replication-slots.ts';
 import { sameColumns } from './table-shape.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
-type Change = Pgoutput.MessageInsert | Pgoutput.MessageUpdate | Pgoutput.MessageDelete;
-
-/** A read that follows gives the states of idle streams this often, so that the slot can move on. */
-const IDLE_STATES_MS = 10_000;
 
 /**
  * Reads a log from the lowest state of its streams up to the current end, or follows it. Each stream skips
@@ -51,11 +47,13 @@ export async function* followSharedLog(
   if (placed.length < members.length) throw new Error('a stream without a state cannot follow the log');
   const replication = await openLogSession(ctx);
   try {
-    const { target, confirmed, log } = await openSharedLog(ctx, { replication, name, members: placed });
+    const { target, confirmed, log, messages } = await openSharedLog(ctx, { replication, name, members: placed });
     const from = lowestCursor(placed.map(({ state }) => state))!;
     // The slot stays where it is: streams that are not read now may need what is before `from`.
-    const stream = replication.replicate({ ...startReplication(name, from), confirmed });
-    yield* follow ? whileFollowed(ctx, stream, { name, log, follow }) : untilTarget(stream, { log, target });
+    const stream = replication.replicate({ ...startReplication(name, from, follow && messages), confirmed });
+    yield* follow
+      ? whileFollowed(followedLog(ctx, stream, { name, log, follow }))
+      : untilTarget(stream, { log, target });
     await stream.end();
   } catch (error) {
     throw error instanceof StreamsFailed ? error : lostError(replication.translate(error), { name });
@@ -68,7 +66,7 @@ export async function* followSharedLog(
 async function openSharedLog(
   ctx: Context,
   { replication, name, members }: { replication: PgSession; name: string; members: readonly Placed[] },
-): Promise<{ target: bigint; confirmed: string; log: SharedLog }> {
+): Promise<{ target: bigint; confirmed: string; log: SharedLog; messages: boolean }> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     const before = await publicationRows(session, name);
@@ -90,7 +88,8 @@ async function openSharedLog(
     );
     const log = new SharedLog(ctx, members, await Promise.all(sources));
     await freeSlot(session, name);
-    return { target, confirmed: (await findSlot(session, name))?.confirmed ?? '00000000/00000000', log };
+    const confirmed = (await findSlot(session, name))?.confirmed ?? '00000000/00000000';
+    return { target, confirmed, log, messages: await sendsMessages(session) };
   } finally {
     await session.close();
   }
@@ -105,70 +104,45 @@ async function* untilTarget(
     for (const message of messages) {
       const pending = log.read(message);
       if (pending) await pending;
-      const done = message.tag === 'commit' && lsnValue(log.position) >= target;
-      if (done || log.isFull()) yield log.isOpen ? { parts: await log.take() } : await log.border();
+      const done = message.tag === 'commit' && log.reached >= target;
+      if (done || log.isFull()) yield await dueBatch(log);
       if (done) return;
     }
     if (log.isOpen || position === null || lsnValue(position) < target) continue;
-    log.reach(position);
+    log.reach(lsnValue(position));
     yield await log.border();
     return;
   }
 }
 
-/** Gives what has arrived at once. */
-async function* whileFollowed(
+function followedLog(
   ctx: Context,
   stream: ReplicationStream<LogMessage>,
   { name, log, follow }: { name: string; log: SharedLog; follow: Following },
-): AsyncGenerator<ReplicatedBatch> {
-  const lag = new Lag(ctx, name);
-  let [given, given_at] = ['', performance.now()];
-  for (;;) {
-    const lowest = lowestCursor(follow.committed() ?? []);
-    if (lowest !== null) stream.confirm(lowest);
-    // Inside a transaction its end has to arrive first.
-    const { messages, position } = await stream.next(log.isOpen ? undefined : follow.until);
-    for (const message of messages) {
-      const pending = log.read(message);
-      if (pending) await pending;
-      if (log.isFull()) yield log.isOpen ? { parts: await log.take() } : await log.border();
-    }
-    if (log.isOpen) continue;
-    if (position !== null) log.reach(position);
-    const ends = follow.until.aborted;
-    const hasChanges = log.hasChanges;
-    const isDue = performance.now() - given_at >= IDLE_STATES_MS && log.position !== given;
-    if (hasChanges || isDue || ends) {
-      const seconds = hasChanges ? log.ageSeconds : 0;
-      yield { ...(await log.border()), lag: { ...lagOf(ctx, lag.bytes), seconds } };
-      if (!hasChanges) [given, given_at] = [log.position, performance.now()];
-    }
-    if (ends) return;
-  }
-}
-
-/** What the server keeps for a slot, measured from time to time. */
-class Lag {
-  #bytes = 0;
-  #measured = Number.NEGATIVE_INFINITY;
-
-  constructor(
-    private readonly ctx: Context,
-    private readonly slot: string,
-  ) {}
-
-  /** As last measured. */
-  get bytes(): number {
-    if (performance.now() - this.#measured >= IDLE_STATES_MS) {
-      this.#measured = performance.now();
-      withSession(this.ctx, { phase: 'run' }, (session) => findSlot(session, this.slot)).then(
-        (slot) => (this.#bytes = slot?.lag_bytes ?? 0),
-        (error: unknown) => this.ctx.log.warn('the lag of a slot could not be measured', { reason: String(error) }),
-      );
-    }
-    return this.#bytes;
-  }
+): FollowedLog<LogMessage> {
+  const meter = new LagMeter((error) =>
+    ctx.log.warn('the lag of a slot could not be measured', { reason: String(error) }),
+  );
+  const keptBytes = () =>
+    withSession(ctx, { phase: 'run' }, async (session) => (await findSlot(session, name))?.lag_bytes ?? 0);
+  let reached: string | null = null;
+  return {
+    log,
+    follow,
+    async next(until) {
+      const lowest = lowestCursor(follow.committed() ?? []);
+      if (lowest !== null) stream.confirm(lowest);
+      const { messages, position } = await stream.next(until);
+      reached = position;
+      return messages;
+    },
+    read: (message) => log.read(message),
+    position() {
+      if (reached !== null) log.reach(lsnValue(reached));
+      return log.position;
+    },
+    lag: () => lagOf(ctx, meter.bytes(keptBytes)),
+  };
 }
 
 /** A stream and the changes that have been read of it. */
@@ -177,32 +151,33 @@ interface Follower {
   source: LogIdentity;
   rows: ChangeRows;
   /** The transaction that `rows` has begun. */
-  begun: Pgoutput.MessageBegin | null;
+  begun: Begin | null;
   from: bigint;
-  relation: Pgoutput.MessageRelation | null;
+  relation: LoggedRelation | null;
 }
 
 /** The changes of all streams of a log since the last batch, by stream. */
-class SharedLog {
+class SharedLog implements ChangeLog {
   /** Inside a transaction. */
   isOpen = false;
   /** Every transaction that was committed before it has been read. */
-  position: string;
+  reached: bigint;
+  #isAwaited = false;
   #bytes = 0;
   #count = 0;
-  #begun: Pgoutput.MessageBegin | null = null;
+  #begun: Begin | null = null;
   #commit = 0n;
   readonly #followers: Follower[];
   readonly #byTable: Map<string, Follower>;
   /** Null: a table that is not read. */
-  readonly #byRelation = new Map<Pgoutput.MessageRelation, Follower | null>();
+  readonly #byRelation = new Map<LoggedRelation, Follower | null>();
 
   constructor(
     private readonly ctx: Context,
     members: readonly Placed[],
     sources: readonly LogIdentity[],
   ) {
-    this.position = lowestCursor(members.map(({ state }) => state))!;
+    this.reached = lsnValue(lowestCursor(members.map(({ state }) => state))!);
     this.#followers = members.map((member, at) => ({
       member,
       source: sources[at]!,
@@ -215,18 +190,25 @@ class SharedLog {
     this.#byTable = new Map(named);
   }
 
-  /** Changes have been read since the last batch. */
+  get position(): string {
+    return lsnText(this.reached);
+  }
+
   get hasChanges(): boolean {
     return this.#count > 0;
   }
 
-  /** Of the last transaction. */
   get ageSeconds(): number {
-    const committed = Number(this.#begun?.commitTime ?? 0n) / 1000;
+    const committed = (this.#begun?.commitTime ?? 0) / 1000;
     return Math.max(0, (Date.now() - committed) / 1000);
   }
 
-  /** A batch is due: at a border of transactions, or inside one that is large. */
+  takeAwaited(): boolean {
+    const isAwaited = this.#isAwaited;
+    this.#isAwaited = false;
+    return isAwaited;
+  }
+
   isFull(): boolean {
     const times = this.isOpen ? OVERSIZE : 1;
     return this.#count >= BATCH_ROWS * times || this.#bytes >= BATCH_BYTES * times;
@@ -239,11 +221,14 @@ class SharedLog {
       case 'begin':
         this.isOpen = true;
         this.#begun = message;
-        this.#commit = lsnValue(message.commitLsn!);
+        this.#commit = message.commitLsn;
         return null;
       case 'commit':
         this.isOpen = false;
-        this.reach(message.commitEndLsn!);
+        this.reach(message.endLsn);
+        return null;
+      case 'message':
+        this.#isAwaited ||= isMark(message);
         return null;
       case 'truncate':
         return this.#truncate(message.relations, message);
@@ -256,11 +241,10 @@ class SharedLog {
     }
   }
 
-  reach(position: string): void {
-    if (lsnValue(position) > lsnValue(this.position)) this.position = position;
+  reach(position: bigint): void {
+    if (position > this.reached) this.reached = position;
   }
 
-  /** What was read up to this border of transactions. */
   async border(): Promise<ReplicatedBatch> {
     return { parts: await this.take(), states: this.#states() };
   }
@@ -272,7 +256,7 @@ class SharedLog {
     return this.#useRelation(follower, change.relation).then(() => void this.#collect(follower, change));
   }
 
-  async #truncate(relations: readonly Pgoutput.MessageRelation[], message: LogMessage): Promise<void> {
+  async #truncate(relations: readonly LoggedRelation[], message: LogEvent): Promise<void> {
     for (const relation of relations) {
       const follower = this.#followerOf(relation);
       if (!follower) continue;
@@ -295,14 +279,14 @@ class SharedLog {
 
   /** A stream that is ahead of the position stays where it is. */
   #states(): StreamState[] {
-    const position = lsnValue(this.position);
+    const cursor = this.position;
     return this.#followers.map(({ member, from, source }) =>
-      position > from ? { cursor: this.position, source } : { ...member.state, source },
+      this.reached > from ? { cursor, source } : { ...member.state, source },
     );
   }
 
   /** Null: the table is not read, or the stream has read this transaction before. */
-  #followerOf(relation: Pgoutput.MessageRelation): Follower | null {
+  #followerOf(relation: LoggedRelation): Follower | null {
     let follower = this.#byRelation.get(relation);
     if (follower === undefined) {
       follower = this.#byTable.get(tableKey({ namespace: relation.schema, name: relation.name })) ?? null;
@@ -311,7 +295,7 @@ class SharedLog {
     return follower && this.#commit >= follower.from ? follower : null;
   }
 
-  #collect(follower: Follower, message: LogMessage | Change): null {
+  #collect(follower: Follower, message: LogEvent): null {
     if (follower.begun !== this.#begun) {
       follower.begun = this.#begun;
       follower.rows.begin(this.#begun!);
@@ -327,7 +311,7 @@ class SharedLog {
   }
 
   /** The server repeats an unchanged relation whenever it reloads the table's definition. */
-  async #useRelation(follower: Follower, relation: Pgoutput.MessageRelation): Promise<void> {
+  async #useRelation(follower: Follower, relation: LoggedRelation): Promise<void> {
     const { member } = follower;
     const known = member.shape.columns;
     const isChanged = !sameColumns(relation.columns, follower.relation?.columns ?? known);

@@ -3,9 +3,10 @@ import { StreamsFailed } from '../../contract/replication.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
+import { tableBatches } from '../read/read-rows.ts';
 import { BEGIN } from '../read/shared-snapshot.ts';
 import { membersOf } from './log-members.ts';
-import { openSnapshot, wholeTable } from './join-log.ts';
+import { openSnapshot, truncated } from './join-log.ts';
 import { identityOf } from './log-identity.ts';
 import { findSlot, slotName } from './replication-slots.ts';
 import { assertLogical } from './table-shape.ts';
@@ -41,15 +42,11 @@ export async function copyTables(ctx: Context, request: ReplicationRequest): Pro
   }
 }
 
+/** A large table over several connections. */
 async function* readJoined(ctx: Context, snapshot: string, request: ReplicationRequest['streams'][number]) {
-  const session = await PgSession.open(ctx, { phase: 'run' });
-  try {
+  yield truncated(request);
+  yield* tableBatches(ctx, request, async (session) => {
     await session.query(BEGIN);
     await session.query(`set transaction snapshot ${literal(snapshot)}`);
-    yield* wholeTable(session, request);
-  } catch (error) {
-    throw session.translate(error);
-  } finally {
-    await session.close();
-  }
+  });
 }

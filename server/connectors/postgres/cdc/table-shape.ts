@@ -3,6 +3,7 @@ import { ConfigurationError, RetryableError, SchemaChangedError } from '../../co
 import { factName } from '../../contract/change-fields.ts';
 import type { PgSession } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
+import type { LoggedColumn } from './pgoutput.ts';
 
 /** Remedy when the log no longer continues from the state. */
 export const RESET_CURSOR_HINT = "Reset the stream's cursor so that the next run reads the whole table again";
@@ -23,13 +24,6 @@ export async function assertLogical(session: PgSession): Promise<void> {
       'The server is a read-only standby. Connect to the primary to use CDC',
     );
   }
-}
-
-/** A column as the log describes it. */
-export interface LoggedColumn {
-  name: string;
-  typeOid: number;
-  typeMod: number;
 }
 
 /** A table as it is at one moment. */
@@ -116,8 +110,7 @@ export const sameColumns = (some: readonly LoggedColumn[], others: readonly Logg
   some.length === others.length &&
   some.every((one, at) => {
     const other = others[at]!;
-    // The driver reads type OIDs as signed integers.
-    return one.name === other.name && one.typeOid >>> 0 === other.typeOid >>> 0 && one.typeMod === other.typeMod;
+    return one.name === other.name && one.typeOid === other.typeOid && one.typeMod === other.typeMod;
   });
 
 export const identityMissing = (table: string) =>

@@ -48,7 +48,8 @@ export class ReplicationStream<Message> {
     private readonly options: {
       text: string;
       confirmed: string;
-      decode(message: Buffer): Message;
+      /** Of the bytes from `at` on, which are not there after the call. */
+      decode(bytes: Buffer, at: number): Message;
       onEnd(error: unknown): void;
     },
   ) {
@@ -132,7 +133,7 @@ export class ReplicationStream<Message> {
 
   #take(chunk: Buffer): void {
     try {
-      this.#waiting.push(this.options.decode(chunk.subarray(XLOG_HEADER)));
+      this.#waiting.push(this.options.decode(chunk, XLOG_HEADER));
     } catch (error) {
       this.#failed ??= { error };
     }

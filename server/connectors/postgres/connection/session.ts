@@ -8,6 +8,7 @@ import {
   sessionFacts,
 } from '../../kits/sql/session.ts';
 import type { ConnectorContext, SessionState } from '../../contract/connector.ts';
+import type { KeptClient } from '../../../platform/net/kept-sessions.ts';
 import { ConnectorError } from '../../contract/errors.ts';
 import { cancelBackend, connectClient, type LoginOptions, socketOf } from './client.ts';
 import { CopyIn } from './copy-in.ts';
@@ -40,8 +41,18 @@ const SETTINGS =
   "set extra_float_digits = 3; set bytea_output = 'hex'; set lc_monetary = 'C'; set xmloption = 'content'; " +
   'set standard_conforming_strings = on; set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; ' +
   'set tcp_keepalives_count = 3; ' +
-  // Otherwise the server waits 15 minutes for a client that has dropped off the network. Available from version 12.
-  "select set_config(name, '20000', false) from pg_catalog.pg_settings where name = 'tcp_user_timeout'";
+  // Otherwise the server waits 15 minutes for a client that has dropped off the network. Available from version 12; a look
+  // at pg_settings instead of the version takes 8 ms.
+  "select case when pg_catalog.current_setting('server_version_num')::int >= 120000 then " +
+  "pg_catalog.set_config('tcp_user_timeout', '20000', false) end";
+
+/** As DISCARD ALL, which would have to be sent alone, but without plans: the catalog that the server has read stays. */
+const RESET =
+  'reset all; select pg_catalog.pg_advisory_unlock_all(); close all; deallocate all; unlisten *; discard temp';
+
+/** Without row security, a statement that it would affect is an error. */
+const settingsOf = ({ config }: Context) =>
+  `${SETTINGS}${config.row_level_security === 'refuse' ? '; set row_security = off' : ''}`;
 
 /** Time for the server to close the connection before the socket is destroyed. */
 const CLOSE_TIMEOUT_MS = 1_000;
@@ -51,23 +62,27 @@ export class PgSession extends DatabaseSession<Context> {
   /** Of the process that serves this session, also behind a pool of connections. */
   #pid: string | null = null;
 
+  private readonly client: pg.Client;
   private constructor(
     ctx: Context,
     facts: SessionFacts,
-    private readonly client: pg.Client,
+    { client, pid, settings }: { client: pg.Client; pid: string | null; settings: string | null },
   ) {
-    super(ctx, facts);
+    super(ctx, facts, settings);
+    this.client = client;
+    this.#pid = pid;
   }
 
   static async open(ctx: Context, options: SessionOptions): Promise<PgSession> {
     const database = options.database ?? ctx.config.database;
     const facts = sessionFacts(ctx, { scheme: 'postgres', database, phase: options.phase, failure: connectorError });
+    const settings = options.replication ? null : keptUnder(ctx, database);
+    const kept = settings && (await ctx.sessions?.take<KeptPgClient>(settings, ctx.config));
+    if (kept) return new PgSession(ctx, facts, { ...kept, settings });
     const client = await recordedConnect(ctx, facts, () => connectClient(ctx, { ...options, database }));
-    const session = new PgSession(ctx, facts, client);
+    const session = new PgSession(ctx, facts, { client, pid: null, settings });
     try {
-      // Without row security, a statement that it would affect is an error.
-      const hides = ctx.config.row_level_security === 'refuse' ? '; set row_security = off' : '';
-      const { rows } = await session.query(`${SETTINGS}${hides}; select pg_catalog.pg_backend_pid()`);
+      const { rows } = await session.query(`${settingsOf(ctx)}; select pg_catalog.pg_backend_pid()`);
       session.#pid = rows[0]?.[0] ?? null;
       return session;
     } catch (error) {
@@ -138,7 +153,7 @@ export class PgSession extends DatabaseSession<Context> {
   }
 
   /** START_REPLICATION, on a session opened for it. The session accepts nothing else until the stream's `end`. */
-  replicate<Message>(options: { text: string; confirmed: string; decode(message: Buffer): Message }) {
+  replicate<Message>(options: { text: string; confirmed: string; decode(bytes: Buffer, at: number): Message }) {
     const pending = this.start('REPLICATE', options.text);
     const stream: ReplicationStream<Message> = this.flows(
       new ReplicationStream({ ...options, onEnd: (error) => this.finish(pending, error, stream.bytes()) }),
@@ -165,12 +180,39 @@ export class PgSession extends DatabaseSession<Context> {
     if (busy) await cancelBackend(this.client, this.ctx);
   }
 
-  protected override async leave(): Promise<void> {
-    const ended = this.client.end().catch(() => {});
-    const late = setTimeout(() => socketOf(this.client).destroy(), CLOSE_TIMEOUT_MS);
-    await ended;
-    clearTimeout(late);
+  protected override leave(): Promise<void> {
+    return logOut(this.client);
   }
+
+  protected override async reset(): Promise<KeptPgClient | null> {
+    const { client } = this;
+    const status = client.getTransactionStatus();
+    if (status !== 'I' && status !== 'T') return null;
+    const undo = status === 'T' ? 'rollback; ' : '';
+    const late = setTimeout(() => socketOf(client).destroy(), CLOSE_TIMEOUT_MS);
+    const isNew = await client.query(`${undo}${RESET}; ${settingsOf(this.ctx)}`).then(
+      () => true,
+      () => false,
+    );
+    clearTimeout(late);
+    if (!isNew) return null;
+    const isAlive = () => socketOf(client).readable && socketOf(client).writable;
+    return { client, pid: this.#pid, isAlive, close: () => logOut(client) };
+  }
+}
+
+interface KeptPgClient extends KeptClient {
+  client: pg.Client;
+  pid: string | null;
+}
+
+const keptUnder = ({ config }: Context, database: string) => JSON.stringify(['postgres', database, config]);
+
+async function logOut(client: pg.Client): Promise<void> {
+  const ended = client.end().catch(() => {});
+  const late = setTimeout(() => socketOf(client).destroy(), CLOSE_TIMEOUT_MS);
+  await ended;
+  clearTimeout(late);
 }
 
 /** Runs `work` on a session of its own. */

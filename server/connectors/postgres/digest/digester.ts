@@ -9,12 +9,15 @@ import { classOf, digestColumns, isPortable, type TypedExpression } from './colu
 
 type Context = ConnectorContext<ServerSettings>;
 
-export interface PgComparison extends Pick<SqlComparison, 'from' | 'conditions' | 'key'> {
+export interface PgComparison extends Pick<SqlComparison, 'from' | 'conditions' | 'key' | 'sample'> {
   /** The columns as SQL. */
   columns: string[];
   compared: ComparedColumn[];
   changed(session: PgSession): Promise<(since: LoadedUpTo) => string | null>;
 }
+
+/** The planner takes each row for a group, and would sort all of them: thousands of groups fit in memory. */
+const FEW_GROUPS = 'set local enable_sort = off';
 
 /** Opens the snapshot. The session sees no changes until it is closed. */
 export async function openDigester(
@@ -24,7 +27,7 @@ export async function openDigester(
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     // Compiling a tree of thousands of comparisons takes longer than it saves.
-    await session.query(`${BEGIN}; set local jit = off`);
+    await session.query(`${BEGIN}; set local jit = off; ${FEW_GROUPS}`);
     const { columns, changed, compared, ...comparison } = await prepare(session);
     const typed = await typesOf(session, { columns, from: comparison.from });
     const sql: SqlComparison = {

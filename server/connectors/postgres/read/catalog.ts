@@ -58,7 +58,8 @@ export async function discoverStreams(
   only?: { namespace: string; name: string },
 ): Promise<StreamSchema[]> {
   // Then only types of the system are written without their schema, whatever the role's search path is.
-  await session.query("begin read only; set local search_path = ''");
+  // The joins are written in a good order: to find one took three quarters of the query's time for a single table.
+  await session.query("begin read only; set local search_path = ''; set local join_collapse_limit = 1");
   const { rows } = await session.query(columnsQuery(only ? [only.namespace] : ctx.config.schemas, only?.name));
   await session.query('commit');
   const datasets = only ? [] : await datasetStreams(session, ctx.datasets ?? []);

@@ -46,6 +46,13 @@ function incrementalBatches(
 export const batches = (session: PgSession, select: string): AsyncGenerator<Batch> =>
   batchesOf(session.copyOut(`copy (${select}) to stdout`, { binary: false }));
 
+/** A whole table. @param join begins the transaction that it is read in */
+export const tableBatches = (
+  ctx: Context,
+  request: ReadRequest,
+  join: (session: PgSession) => Promise<void>,
+): AsyncGenerator<Batch> => batchesOf(copyTable(ctx, request, 'rows', join));
+
 /** Collects pieces up to a batch of whole lines and decodes it at once, which is far cheaper than line by line. */
 async function* batchesOf(copy: RowBytes): AsyncGenerator<Batch> {
   let pieces: Buffer[] = [];

@@ -22,8 +22,16 @@ const TRAILER = Buffer.from([0xff, 0xff]);
 /** Another connection joins when this share of an interval was spent waiting for rows. */
 const WAITING = { share: 0.75, of_ms: 200 };
 
-/** A full refresh, by one connection, or of a large table by several with one snapshot. Closes all of them. */
-export function copyTable(ctx: Context, request: ReadRequest, form: SelectForm): RowBytes {
+/**
+ * A full refresh, by one connection, or of a large table by several with one snapshot. Closes all of them.
+ * @param join begins the transaction of the first one
+ */
+export function copyTable(
+  ctx: Context,
+  request: ReadRequest,
+  form: SelectForm,
+  join = (session: PgSession) => begin(session, request),
+): RowBytes {
   const copies: CopyOut[] = [];
   let steady = false;
   const start = (session: PgSession, more: string[], bare: boolean) => {
@@ -38,7 +46,7 @@ export function copyTable(ctx: Context, request: ReadRequest, form: SelectForm):
     try {
       steady = await isSteady(session, request);
       const ranges = await rangesOf(session, request, ctx.config.parallel_reads);
-      await begin(session, request);
+      await join(session);
       if (!ranges) return yield* start(session, [], false);
       // Before the snapshot: the table must not be truncated or rewritten between the two.
       await holdTable(session, request);

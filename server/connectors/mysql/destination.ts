@@ -8,9 +8,11 @@ import {
 import { openTarget } from '../kits/sql/open-target.ts';
 import { shortHash } from '../kits/sql/names.ts';
 import type { StateRow } from '../kits/sql/state-row.ts';
+import { sampleTable } from '../kits/sql/table-access.ts';
 import { checkTarget } from '../kits/sql/target.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { MysqlSession, withSession } from './connection/session.ts';
+import { rightsToWrite } from './connection/grants.ts';
 import { digestDestination } from './digest/sides.ts';
 import { MysqlDestinationConfig } from './connection/settings.ts';
 import { literal, relation } from './connection/sql.ts';
@@ -40,7 +42,13 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
   names: mysqlNameRules,
   locate: ({ host, port = 3306, database = '' }) => ({ store: `${host}:${port}`, schema: database }),
   check,
+  rights: rightsToWrite,
   possibleValues: { database: databases },
+  sampleTable: (ctx, { schema, ...sample }) =>
+    withSession(ctx, { phase: 'setup' }, async (session) => {
+      const dialect = mysqlDialect(session.version);
+      return sampleTable({ session, dialect }, { ...sample, schema: schema ?? ctx.config.database });
+    }),
   open,
   digest: digestDestination,
 });

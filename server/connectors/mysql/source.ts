@@ -12,14 +12,17 @@ import { fromClause, isIncremental, where } from '../kits/sql/request.ts';
 import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { measureLag } from './binlog/lag.ts';
 import { assertMariaDb, logCheck } from './binlog/log-server.ts';
-import { canResume, readChanges, readGroup } from './binlog/read-group.ts';
+import { canResume, readChanges, readReplication } from './binlog/read-replication.ts';
+import { coversGtid, markLog } from './binlog/marks.ts';
 import { canCopy, copyTables } from './binlog/table-copies.ts';
 import { notLogged } from './binlog/table-shape.ts';
 import { countTables, discoverStreams } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
+import { rightsToRead } from './connection/grants.ts';
 import { asDescribed, datasetStreams } from './read/datasets.ts';
 import { compareOrigins, findOrigin } from './read/origin.ts';
 import { beginSnapshot, fullRest, keepsZeroDates, readRows, warnOfZeroDates } from './read/read-rows.ts';
+import { findSequences } from './read/sequences.ts';
 import { RowText } from './connection/row-text.ts';
 import { conditions, resumeCondition, selection } from './read/select.ts';
 import { MysqlSession, withSession } from './connection/session.ts';
@@ -46,6 +49,7 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
   pushdown: { masking: ['none', 'hash_sha256', 'redact'], filters: true },
   config: MysqlSourceConfig,
   check,
+  rights: rightsToRead,
   possibleValues: { database: databases },
   discover: (ctx) =>
     withSession(ctx, { phase: 'setup' }, async (session) => {
@@ -64,22 +68,28 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
       if (stream && known.change_log && !stream.change_log && isLogged(ctx)) throw await notLogged(session, known);
       return stream ?? goneOrRefused(session.query(`select 1 from ${table} limit 0`));
     }),
+  describeDataset: (ctx, dataset) =>
+    withSession(ctx, { phase: 'setup' }, async (session) => (await datasetStreams(session, [dataset]))[0]!),
   read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
   acknowledge: async (ctx, _request, state) => measureLag(ctx, [state]),
   canResume,
   replication: {
-    read: readGroup,
+    read: readReplication,
     canCopy,
+    copiesAtOnce: false,
     copy: copyTables,
     acknowledge: async (ctx, _request, states) => measureLag(ctx, states),
     // The server keeps its log for a time.
     leave: async () => {},
+    mark: markLog,
+    covers: coversGtid,
   },
   origin: { find: findOrigin, compare: compareOrigins },
   byteFormats,
   copy,
   estimate,
   digest: digestSource,
+  sequences: findSequences,
 });
 
 async function check(ctx: Context): Promise<CheckResult> {

@@ -1,7 +1,7 @@
 import type { ConnectorContext, LogLag, StreamState } from '../../contract/connector.ts';
 import { withSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
-import { type LogFile, logFileOf } from './members.ts';
+import { type LogFile, logFileOf } from './log-members.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 

@@ -10,7 +10,7 @@ import { batches, beginSnapshot, fullRest, keepsZeroDates } from '../read/read-r
 import { selection } from '../read/select.ts';
 import type { Position } from './gtid.ts';
 import { positionOf } from './log-server.ts';
-import type { LogFile, Member } from './members.ts';
+import type { LogFile, Member } from './log-members.ts';
 import { assertUnchanged } from './table-shape.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;

@@ -7,6 +7,7 @@ export interface DriverConnection {
   packetParser: { execute(chunk: Buffer): void };
   sequenceId: number;
   addCommand(command: DriverCommand): void;
+  reset(done: (error: Error | null) => void): void;
   destroy(): void;
 }
 

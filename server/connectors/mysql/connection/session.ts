@@ -9,6 +9,7 @@ import {
   sessionFacts,
 } from '../../kits/sql/session.ts';
 import type { ConnectorContext, SessionState } from '../../contract/connector.ts';
+import type { KeptClient } from '../../../platform/net/kept-sessions.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { BinlogStream } from './binlog-stream.ts';
 import { connectClient, driverOf, closeClient, killConnection } from './client.ts';
@@ -41,24 +42,40 @@ type Context = ConnectorContext<ServerSettings>;
 /** Statements that carry rows are truncated to this length in the network log. */
 const MAX_LOGGED_LENGTH = 2_000;
 
+interface KeptMysqlClient extends KeptClient {
+  client: Connection;
+  id: string | null;
+  version: ServerVersion | null;
+}
+
+/** For the server to bring a session into the state of a new one. */
+const RESET_TIMEOUT_MS = 1_000;
+
 /** A connection to a server, with the same session settings everywhere. */
 export class MysqlSession extends DatabaseSession<Context> {
-  #id: string | null = null;
-  #version: ServerVersion | null = null;
+  #id: string | null;
+  #version: ServerVersion | null;
+  private readonly client: Connection;
 
   private constructor(
     ctx: Context,
     facts: SessionFacts,
-    private readonly client: Connection,
+    { client, id, version, settings }: Omit<KeptMysqlClient, keyof KeptClient> & { settings: string },
   ) {
-    super(ctx, facts);
+    super(ctx, facts, settings);
+    this.client = client;
+    this.#id = id;
+    this.#version = version;
   }
 
   static async open(ctx: Context, { phase, ...options }: SessionOptions): Promise<MysqlSession> {
     const database = options.database === undefined ? ctx.config.database : options.database;
     const facts = sessionFacts(ctx, { scheme: 'mysql', database: database ?? '', phase, failure: connectorError });
+    const settings = JSON.stringify(['mysql', database, ctx.config]);
+    const kept = await ctx.sessions?.take<KeptMysqlClient>(settings, ctx.config);
+    if (kept) return new MysqlSession(ctx, facts, { ...kept, settings });
     const client = await recordedConnect(ctx, facts, () => connectClient(ctx, { database, phase }));
-    const session = new MysqlSession(ctx, facts, client);
+    const session = new MysqlSession(ctx, facts, { client, id: null, version: null, settings });
     try {
       const { rows } = await session.query('select version(), connection_id()');
       const [[version, id] = []] = rows;
@@ -135,6 +152,24 @@ export class MysqlSession extends DatabaseSession<Context> {
 
   protected override leave(): Promise<void> {
     return closeClient(this.client);
+  }
+
+  protected override async reset(): Promise<KeptMysqlClient | null> {
+    const { client } = this;
+    const { stream } = driverOf(client);
+    const late = setTimeout(() => stream.destroy(), RESET_TIMEOUT_MS);
+    try {
+      await new Promise<void>((resolve, reject) =>
+        driverOf(client).reset((error) => (error ? reject(error) : resolve())),
+      );
+      for (const statement of sessionSettings(this.version, this.ctx.config)) await this.#run(statement);
+    } catch {
+      return null;
+    } finally {
+      clearTimeout(late);
+    }
+    const isAlive = () => stream.readable && stream.writable;
+    return { client, id: this.#id, version: this.#version, isAlive, close: () => closeClient(client) };
   }
 
   #prepare(sql: string): Promise<ResultColumn[]> {

@@ -7,32 +7,30 @@ import type {
   ReplicationRequest,
 } from '../../contract/connector.ts';
 import { StreamsFailed } from '../../contract/replication.ts';
+import { dueBatch, type FollowedLog, LagMeter, whileFollowed } from '../../kits/log/follow.ts';
 import { MysqlSession, withSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { Charsets } from './charsets.ts';
-import { GroupLog } from './group-log.ts';
+import { SharedLog } from './shared-log.ts';
 import { contains, type Position, positionText } from './gtid.ts';
 import { lagOf, measureLag } from './lag.ts';
 import { assertLogged, closeLog, lostError, oldestPosition, openLog, type OpenLog } from './log-server.ts';
-import { assertContinued, isPlaced, logFileOf, type Member, membersOf, statePosition, stateOf } from './members.ts';
+import { assertContinued, isPlaced, logFileOf, type Member, membersOf, statePosition, stateOf } from './log-members.ts';
 import { openSnapshot, wholeTable } from './snapshot.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
-
-/** A read that follows gives the states of idle streams this often. */
-const IDLE_STATES_MS = 10_000;
 
 /**
  * Reads several tables by change data capture, over one connection to the log. Each stream has a state of its own: `cursor`
  * is the GTID position up to which every transaction has been read. Streams without one are read in full first, all at
  * one position.
  */
-export async function* readGroup(ctx: Context, request: ReplicationRequest): AsyncGenerator<ReplicatedBatch> {
+export async function* readReplication(ctx: Context, request: ReplicationRequest): AsyncGenerator<ReplicatedBatch> {
   const { members, charsets } = await prepared(ctx, request);
   yield* readTables(ctx, members, request);
   const placed = members.filter(isPlaced);
   const end = await withSession(ctx, { phase: 'run' }, (session) => assertContinued(session, placed));
-  const log = new GroupLog(ctx, placed, charsets);
+  const log = new SharedLog(ctx, placed, charsets);
   const { follow } = request;
   if (!follow && contains(log.position, end)) {
     yield {
@@ -43,7 +41,7 @@ export async function* readGroup(ctx: Context, request: ReplicationRequest): Asy
   }
   const open = await openLog(ctx, log.position);
   try {
-    yield* follow ? whileFollowed(ctx, open, { log, follow }) : untilEnd(open, { log, end });
+    yield* follow ? whileFollowed(followedLog(ctx, open, { log, follow })) : untilEnd(open, { log, end });
   } catch (error) {
     throw error instanceof StreamsFailed ? error : lostError(open.session.translate(error));
   } finally {
@@ -51,10 +49,10 @@ export async function* readGroup(ctx: Context, request: ReplicationRequest): Asy
   }
 }
 
-/** As `readGroup`, of one table. */
+/** As `readReplication`, of one table. */
 export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
   try {
-    for await (const { parts, states } of readGroup(ctx, { reader_id: request.reader_id!, streams: [request] })) {
+    for await (const { parts, states } of readReplication(ctx, { reader_id: request.reader_id!, streams: [request] })) {
       const [state] = states ?? [];
       yield { ...(parts[0]?.batch ?? { rows: [], bytes: 0 }), ...(state && { state }) };
     }
@@ -118,7 +116,7 @@ async function* readTables(
 /** Up to the end that the log had when the read began. */
 async function* untilEnd(
   { stream, decoder }: OpenLog,
-  { log, end }: { log: GroupLog; end: Position },
+  { log, end }: { log: SharedLog; end: Position },
 ): AsyncGenerator<ReplicatedBatch> {
   for (;;) {
     for (const raw of await stream.next()) {
@@ -126,58 +124,30 @@ async function* untilEnd(
       const pending = log.read(event, raw);
       if (pending) await pending;
       const isDone = !log.isOpen && contains(log.position, end);
-      if (isDone || log.isFull()) yield log.isOpen ? { parts: await log.take() } : await log.border();
+      if (isDone || log.isFull()) yield await dueBatch(log);
       if (isDone) return;
     }
   }
 }
 
-/** Gives what has arrived at once. */
-async function* whileFollowed(
+function followedLog(
   ctx: Context,
   { stream, decoder }: OpenLog,
-  { log, follow }: { log: GroupLog; follow: Following },
-): AsyncGenerator<ReplicatedBatch> {
-  const lag = new Lag(ctx);
-  let [given, given_at] = ['', performance.now()];
-  for (;;) {
-    // Inside a transaction its end has to arrive first.
-    const events = await stream.next(log.isOpen ? undefined : follow.until);
-    for (const raw of events) {
-      const pending = log.read(decoder.decode(raw), raw);
-      if (pending) await pending;
-      if (log.isFull()) yield log.isOpen ? { parts: await log.take() } : await log.border();
-    }
-    if (log.isOpen) continue;
-    const ends = follow.until.aborted;
-    const { hasChanges } = log;
-    const at = positionText(log.position);
-    if (hasChanges || ends || (performance.now() - given_at >= IDLE_STATES_MS && at !== given)) {
-      const seconds = hasChanges ? log.ageSeconds : 0;
-      const batch = await log.border();
-      yield { ...batch, lag: { ...lagOf(ctx, lag.bytes(batch.states![0]!)), seconds } };
-      if (!hasChanges) [given, given_at] = [at, performance.now()];
-    }
-    if (ends) return;
-  }
-}
-
-/** How far a read is behind, measured from time to time. */
-class Lag {
-  #bytes = 0;
-  #measured = Number.NEGATIVE_INFINITY;
-
-  constructor(private readonly ctx: Context) {}
-
-  /** As last measured. */
-  bytes(state: NonNullable<ReplicatedBatch['states']>[number]): number {
-    if (state && performance.now() - this.#measured >= IDLE_STATES_MS) {
-      this.#measured = performance.now();
-      measureLag(this.ctx, [state]).then(
-        ({ bytes }) => (this.#bytes = bytes),
-        (error: unknown) => this.ctx.log.warn('the lag of a log could not be measured', { reason: String(error) }),
-      );
-    }
-    return this.#bytes;
-  }
+  { log, follow }: { log: SharedLog; follow: Following },
+): FollowedLog<Buffer> {
+  const meter = new LagMeter((error) =>
+    ctx.log.warn('the lag of a log could not be measured', { reason: String(error) }),
+  );
+  return {
+    log,
+    follow,
+    next: (until) => stream.next(until),
+    read: (raw) => log.read(decoder.decode(raw), raw),
+    position: () => positionText(log.position),
+    lag: ({ states }) =>
+      lagOf(
+        ctx,
+        meter.bytes(async () => (await measureLag(ctx, [states![0]!])).bytes),
+      ),
+  };
 }

@@ -1,6 +1,7 @@
 import type { ConnectorContext, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
+import { BATCH_BYTES, BATCH_ROWS, type ChangeLog, OVERSIZE } from '../../kits/log/follow.ts';
 import { MysqlSession, withSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { keepsZeroDates } from '../read/read-rows.ts';
@@ -9,7 +10,7 @@ import type { Charsets } from './charsets.ts';
 import type { LogEvent } from './events.ts';
 import { fillColumns } from './fill-columns.ts';
 import { covers, type Gtid, highestOf, lowestOf, type Position, positionText } from './gtid.ts';
-import { type LogFile, type Placed, stateOf } from './members.ts';
+import { type LogFile, type Placed, stateOf } from './log-members.ts';
 import { RESET_HINT } from './reset-hint.ts';
 import { effectOf, type TableName } from './statements.ts';
 import { type LoggedTable, parseTable } from './table-map.ts';
@@ -17,11 +18,6 @@ import { assertUnchanged, tableReplaced } from './table-shape.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 type RowsEvent = Extract<LogEvent, { kind: 'rows' }>;
-
-/** A batch ends at the first commit past these limits, or inside a transaction at OVERSIZE times the limits. */
-const BATCH_ROWS = 10_000;
-const BATCH_BYTES = 1024 * 1024;
-const OVERSIZE = 2;
 
 /** A stream and the changes that have been read of it. */
 interface Follower {
@@ -40,8 +36,8 @@ interface Begun {
   seconds: number;
 }
 
-/** The changes of several tables since the last batch. */
-export class GroupLog {
+/** The changes of all streams of a log since the last batch, by stream. */
+export class SharedLog implements ChangeLog {
   /** Inside a transaction. */
   isOpen = false;
   /** Every transaction up to here has been read. */
@@ -79,12 +75,10 @@ export class GroupLog {
     return this.#count > 0;
   }
 
-  /** Of the last transaction. */
   get ageSeconds(): number {
     return Math.max(0, Date.now() / 1000 - (this.#begun?.seconds ?? 0));
   }
 
-  /** A batch is due: at a border of transactions, or inside one that is large. */
   isFull(): boolean {
     const times = this.isOpen ? OVERSIZE : 1;
     return this.#count >= BATCH_ROWS * times || this.#bytes >= BATCH_BYTES * times;
@@ -119,7 +113,6 @@ export class GroupLog {
     }
   }
 
-  /** What was read up to this border of transactions. */
   async border(): Promise<ReplicatedBatch> {
     return { parts: await this.take(), states: this.states() };
   }

@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib';
+import { strToU8, zipSync } from 'fflate';
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { json, startHttpServer } from '../support/http-server.ts';
 import { check, discover, manifestOf, read, streamOf } from './manifest-support.ts';
@@ -69,6 +70,27 @@ describe('an answer', () => {
     },
   );
 
+  test('of a ZIP archive, file by file', async () => {
+    const zip = { type: 'ZipfileDecoder', decoder: { type: 'CsvDecoder' } };
+    const files = { 'x/a.csv': strToU8('a,b\n1,ü\n'), 'x/': new Uint8Array(), 'b.csv': gzipSync('b,a\n4,3\n') };
+    const whole = zipSync(files, { level: 6 });
+    const rows = [
+      ['1', 'ü'],
+      ['3', '4'],
+    ];
+    expect(await rowsOf(whole, zip, ab)).toEqual(rows);
+    expect(await rowsOf(zipSync(files, { level: 0 }), zip, ab)).toEqual(rows);
+    expect(await rowsOf(zipSync({}), zip, ab)).toEqual([]);
+    const lines = { type: 'ZipfileDecoder', decoder: { type: 'GzipDecoder', decoder: { type: 'JsonlDecoder' } } };
+    expect(await rowsOf(zipSync({ a: gzipSync('{"id":1}'), b: gzipSync('{"id":2}') }), lines)).toEqual([['1'], ['2']]);
+    const damaged = zipSync({ 'a.csv': strToU8('a\n12345\n') }, { level: 0 });
+    damaged[40] = (damaged[40] ?? 0) ^ 1;
+    const encrypted = whole.slice();
+    encrypted[encrypted.findLastIndex((_, at) => encrypted[at] === 0x50 && encrypted[at + 2] === 1) + 8] = 1;
+    for (const body of [damaged, encrypted, whole.slice(0, -30), whole.slice(0, 60), 'a,b\n1,2\n'])
+      await expect(rowsOf(body, zip, ab)).rejects.toMatchObject({ code: 'malformed_zip' });
+  });
+
   test('of plain lines, or of any format within gzip', async () => {
     const record = { properties: { record: text } };
     expect(await rowsOf('x\ny\n', { type: 'IterableDecoder' }, record)).toEqual([['x'], ['y']]);
@@ -83,7 +105,10 @@ describe('an answer', () => {
   });
 
   test.each([
-    [{ retriever: { decoder: { type: 'ZipfileDecoder' } } }, 'retriever.decoder: ZipfileDecoder is not supported'],
+    [
+      { retriever: { decoder: { type: 'CompositeRawDecoder' } } },
+      'retriever.decoder: CompositeRawDecoder is not supported',
+    ],
     [{ retriever: { decoder: { type: 'CsvDecoder', encoding: 'latin-1' } } }, 'an encoding other than UTF-8'],
     [
       {

@@ -25,7 +25,7 @@ describe('what is not supported', () => {
     streamOf('extracted', { url, selector: { extractor: custom('A') } }),
     streamOf('routed', {
       url,
-      retriever: { partition_router: [{ class_name: 'source.R' }], decoder: { type: 'ZipfileDecoder' } },
+      retriever: { partition_router: [{ class_name: 'source.R' }], decoder: { type: 'TarDecoder' } },
     }),
     { type: 'DeclarativeStream', name: 'asked', retriever: { type: 'FileRetriever' } },
     streamOf('templated', { url, path: "/{{ open('/etc/passwd') }}/{{ stream_status.x | sneak }}" }),
@@ -40,7 +40,7 @@ describe('what is not supported', () => {
     for (const place of [
       'streams[1].retriever.record_selector.extractor: CustomRecordExtractor (source.components.A) is not supported',
       'streams[2].retriever.partition_router[0]: CustomComponent (source.R) is not supported',
-      'streams[2].retriever.decoder: ZipfileDecoder is not supported',
+      'streams[2].retriever.decoder: TarDecoder is not supported',
       'streams[3].retriever: FileRetriever is not supported',
       'unknown variable or function "open"',
       'unknown filter "sneak"',

@@ -23,6 +23,18 @@ test('slices take the items that Jinja2 takes', () => {
   expect(() => templates.text('{{ [1, 2][::0] }}', {})).toThrow('the step of a slice cannot be 0');
 });
 
+// Rendered by Jinja2 3.1.6.
+test.each([
+  ['{% for a in [1, 2]: %}{{ a }}{% endfor %}', '12'],
+  ['{% if 1: %}a{% elif 2: %}b{% else: %}c{% endif %}', 'a'],
+  ['{%- for a in [1] if a: -%} {{ ":%" }} {%- endfor -%}', ':%'],
+  ['{{ 1_000 + 2_3 }}', '1023'],
+  ["{{ '1_000' ~ {'a_1_0': 1_0}.a_1_0 }}", '1_00010'],
+  ['{{ [1,2,3][:2] }}{% if [1,2][1:] %}y{% endif %}', '[1, 2]y'],
+])('%s is rendered as by Jinja2', (template, expected) => {
+  expect(templates.text(template, {})).toBe(expected);
+});
+
 // Formatted by Python 3.
 test.each([
   ['2024-01-01T00:00:00Z', ' 1|00|01|01/01/24|00:00|001|12|AM|Mon|Jan|24|1|1|2024-01-01|00:00:00'],

@@ -291,6 +291,26 @@ describe('signing', () => {
     await expect(none).rejects.toMatchObject({ type: 'auth_error', code: 'unauthorized' });
   });
 
+  test('a token for a signed statement', async () => {
+    server.on('/token', ({ body }) => {
+      const { grant_type, assertion = '', ...rest } = Object.fromEntries(new URLSearchParams(body));
+      const payload = JSON.parse(Buffer.from(assertion.split('.')[1] ?? '', 'base64url').toString());
+      const isWhole = grant_type === 'urn:ietf:params:oauth:grant-type:jwt-bearer' && Object.keys(rest).length === 0;
+      return Response.json({ access_token: isWhole && payload.iss === 'us' ? 't1' : 'refused' });
+    });
+    server.on(
+      '/items',
+      only(({ headers }) => headers.authorization === 'Bearer t1'),
+    );
+    const authenticator = {
+      type: 'OAuthAuthenticator',
+      token_refresh_endpoint: `${url}/token`,
+      use_profile_assertion: true,
+      profile_assertion: { type: 'JwtAuthenticator', secret_key: key, algorithm: 'HS256', jwt_payload: { iss: 'us' } },
+    };
+    expect((await read(one({ requester: { authenticator } }, { secrets }))).ids).toEqual(['1']);
+  });
+
   test('a session of username and password, where the token of the configuration is refused', async () => {
     server.on('/session', ({ body }) =>
       Response.json(body === '{"username":"Zoë","password":"p:w"}' ? { id: 's1' } : {}),

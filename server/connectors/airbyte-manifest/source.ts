@@ -1,5 +1,6 @@
 import { type CheckResult, defineSource, type StreamSchema } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
+import { manifestConsent } from './auth/consent.ts';
 import { describeStream } from './schema/describe-stream.ts';
 import { allPages, readingOf } from './retrievers/slices.ts';
 import { withRequests } from '../kits/rest/read-scope.ts';
@@ -17,6 +18,7 @@ export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
   version: '1.0.0',
   release_stage: 'beta',
   auth_methods: ['none', 'api_key', 'basic', 'oauth2'],
+  consent: manifestConsent,
   supported_sync_modes: ['full_refresh', 'incremental'],
   pushdown: { masking: [], filters: false },
   config: AirbyteManifestConfig,

@@ -130,13 +130,14 @@ function oauthSigner(oauth: OAuthAuthenticator, signing: Signing): Signer {
   if (oauth.token_refresh_endpoint === undefined) {
     return bearerSigner(needed(signing, oauth.access_token_value ?? ''));
   }
-  const grant = needed(signing, oauth.grant_type);
+  const assertion = assertionOf(oauth, signing);
+  const grant = assertion ? JWT_GRANT : needed(signing, oauth.grant_type);
   const given = grant === 'refresh_token' ? refreshTokenOf(oauth, signing) : null;
   const more = templates.nested(oauth.refresh_request_body, scope) as Record<string, unknown>;
   const headers = lowered(templates.nested(oauth.refresh_request_headers, scope) as Record<string, unknown>);
   const asJson = headers['content-type']?.includes('json') ?? false;
   const url = needed(signing, oauth.token_refresh_endpoint);
-  const fields = (refresh_token: string | null) => ({
+  const named = (refresh_token: string | null) => ({
     [needed(signing, oauth.grant_type_name)]: grant,
     [needed(signing, oauth.client_id_name)]: text(oauth.client_id),
     [needed(signing, oauth.client_secret_name)]: text(oauth.client_secret),
@@ -144,8 +145,10 @@ function oauthSigner(oauth: OAuthAuthenticator, signing: Signing): Signer {
     ...(oauth.scopes.length > 0 && { scopes: oauth.scopes.map((one) => needed(signing, one)) }),
     ...more,
   });
+  const fields = (refresh_token: string | null): Record<string, unknown> =>
+    assertion ? { [needed(signing, oauth.grant_type_name)]: grant, assertion: assertion() } : named(refresh_token);
   const flow = {
-    key: sharedKey(url, fields(given), headers),
+    key: sharedKey(url, assertion ? [oauth, scope.config] : named(given), headers),
     url,
     refresh_token: given,
     request: (refresh_token: string | null) => ({
@@ -160,6 +163,19 @@ function oauthSigner(oauth: OAuthAuthenticator, signing: Signing): Signer {
     sign: (token: string) => ({ authorization: `Bearer ${token}` }),
   };
   return flowSigner(ctx, flow);
+}
+
+const JWT_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+
+/** Creates the signed statement that a token is requested with; null: it is requested with something else. */
+function assertionOf(
+  { use_profile_assertion: uses, profile_assertion: jwt }: OAuthAuthenticator,
+  signing: Signing,
+): (() => string) | null {
+  const isUsed = typeof uses === 'string' ? signing.templates.truth(uses, signing.scope) : uses === true;
+  if (!isUsed) return null;
+  if (!jwt) throw new ConfigurationError('missing_value', 'use_profile_assertion needs a profile_assertion');
+  return jwtTokens(jwt, signing);
 }
 
 /** Rotated refresh tokens are stored at a path of their own in the configuration. */
@@ -237,6 +253,18 @@ function legacySessionSigner(authenticator: LegacySessionTokenAuthenticator, sig
 
 /** A token of our own, signed anew for each request, so that it never expires on the way. */
 function jwtSigner(jwt: JwtAuthenticator, signing: Signing): Signer {
+  const name = jwt.request_option ? optionName(signing, jwt.request_option) : 'Authorization';
+  const put = optionSigner(signing, jwt.request_option, name);
+  const create = jwtTokens(jwt, signing);
+  return {
+    current: async () => null,
+    sign: (request) => put(create()).sign(request, null),
+    renew: () => false,
+  };
+}
+
+/** Creates tokens, with their prefix. */
+function jwtTokens(jwt: JwtAuthenticator, signing: Signing): () => string {
   const { templates, scope, ctx } = signing;
   const rendered = (values: Record<string, unknown> | null | undefined) =>
     present((templates.nested(values ?? {}, scope) ?? {}) as Record<string, unknown>);
@@ -247,27 +275,21 @@ function jwtSigner(jwt: JwtAuthenticator, signing: Signing): Signer {
       : jwt.base64_encode_secret_key === true;
   const passphrase = jwt.passphrase ? (templates.text(jwt.passphrase, scope) ?? undefined) : undefined;
   const prefix = jwt.header_prefix ? templates.text(jwt.header_prefix, scope) : null;
-  const name = jwt.request_option ? optionName(signing, jwt.request_option) : 'Authorization';
-  const put = optionSigner(signing, jwt.request_option, name);
-  return {
-    current: async () => null,
-    sign(request) {
-      const now = Math.floor(ctx.now().getTime() / 1000);
-      const token = signJwt({
-        algorithm: jwt.algorithm,
-        key: encodes && !passphrase ? Buffer.from(secret).toString('base64') : secret,
-        passphrase,
-        headers: { ...rendered(jwt.additional_jwt_headers), ...rendered(jwt.jwt_headers) },
-        payload: {
-          ...rendered(jwt.additional_jwt_payload),
-          ...rendered(jwt.jwt_payload),
-          iat: now,
-          exp: now + jwt.token_duration,
-          nbf: now,
-        },
-      });
-      return put(prefix === null ? token : `${prefix} ${token}`).sign(request, null);
-    },
-    renew: () => false,
+  return () => {
+    const now = Math.floor(ctx.now().getTime() / 1000);
+    const token = signJwt({
+      algorithm: jwt.algorithm,
+      key: encodes && !passphrase ? Buffer.from(secret).toString('base64') : secret,
+      passphrase,
+      headers: { ...rendered(jwt.additional_jwt_headers), ...rendered(jwt.jwt_headers) },
+      payload: {
+        ...rendered(jwt.additional_jwt_payload),
+        ...rendered(jwt.jwt_payload),
+        iat: now,
+        exp: now + jwt.token_duration,
+        nbf: now,
+      },
+    });
+    return prefix === null ? token : `${prefix} ${token}`;
   };
 }

@@ -2,7 +2,8 @@ import { parseYaml, pathText, rememberLast } from '../../kits/rest/document.ts';
 import { DeclarativeSource } from './source-components.ts';
 import { plainIssues } from './issues.ts';
 import { propagate, TooManyComponents } from './parameters.ts';
-import { readPython, withPython } from './python-source.ts';
+import { type PythonFiles, readPython } from './python-source.ts';
+import { withPython } from './with-python.ts';
 import { expandedSize, isObject, type Json, type JsonObject, ReferenceError, resolveReferences } from './references.ts';
 
 /** Number of values in the document, with shared parts counted each time. */
@@ -18,6 +19,8 @@ export interface Manifest {
   /** The source without unsupported streams; null when other parts are unsupported too. */
   source: DeclarativeSource | null;
   specification: Record<string, unknown> | null;
+  /** `spec.advanced_auth`, not validated. */
+  advanced_auth: unknown;
   /** In the order of the document. */
   unsupported: Unsupported[];
   /** Names of the streams that are left out. */
@@ -28,17 +31,14 @@ export type ParsedManifest = { manifest: Manifest; problem: null } | { manifest:
 /**
  * Reads a manifest in YAML or JSON. The problem says why it is not a manifest at all; unsupported features are listed in
  * the manifest.
- * @param python the components.py
+ * @param files null: it has none
  */
-export function parseManifest(text: string, python: string | null = null): ParsedManifest {
-  return parsed(python === null ? text : `${text}${SEPARATOR}${python}`);
+export function parseManifest(text: string, files: PythonFiles | null = null): ParsedManifest {
+  return parsed(JSON.stringify([text, files]));
 }
 
-/** No YAML contains it. */
-const SEPARATOR = '\0';
-
 const parsed = rememberLast((key: string): ParsedManifest => {
-  const [text = '', python = null] = key.split(SEPARATOR);
+  const [text, files] = JSON.parse(key) as [string, PythonFiles | null];
   const { document, problem } = parseYaml(text, { lenient: true });
   if (!document) return refuse(problem);
   const value = document.value as Json;
@@ -50,8 +50,8 @@ const parsed = rememberLast((key: string): ParsedManifest => {
     const { definitions: _, schemas: __, metadata: ___, ...source } = resolved;
     if (expandedSize(source) > MAX_EXPANDED_SIZE)
       return refuse('The references of the document expand to too many values');
-    const source_code = python === null ? null : readPython(python);
-    return { manifest: understand(withPython(propagate(source), source_code)), problem: null };
+    const python = files === null ? null : readPython(files);
+    return { manifest: understand(withPython(propagate(source), python)), problem: null };
   } catch (error) {
     if (error instanceof ReferenceError || error instanceof TooManyComponents) return refuse(error.message);
     if (error instanceof RangeError) return refuse('The document is nested too deeply');
@@ -79,7 +79,14 @@ function understand(document: JsonObject): Manifest {
   const { rest, left_out } = withoutUnsupported(document, issues);
   const usable = result.success ? result : DeclarativeSource.safeParse(rest);
   const isEmpty = LISTS.every((list) => !(usable.data?.[list].length ?? 0));
-  return { source: usable.success && !isEmpty ? usable.data : null, specification, unsupported, left_out };
+  const advanced_auth = isObject(document.spec) ? document.spec.advanced_auth : undefined;
+  return {
+    source: usable.success && !isEmpty ? usable.data : null,
+    advanced_auth,
+    specification,
+    unsupported,
+    left_out,
+  };
 }
 
 /** The document without the streams that have issues. */

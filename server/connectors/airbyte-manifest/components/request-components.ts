@@ -67,7 +67,10 @@ const OAuth = z.object({
   scopes: z.array(template).default([]),
   refresh_request_body: z.record(z.string(), templates).default({}),
   refresh_request_headers: z.record(z.string(), templates).default({}),
-  use_profile_assertion: z.literal(false).optional(),
+  use_profile_assertion: z.union([z.boolean(), template]).optional(),
+  get profile_assertion() {
+    return Jwt.nullish();
+  },
   refresh_token_updater: z
     .object({
       refresh_token_name: z.string().default('refresh_token'),
@@ -78,7 +81,7 @@ const OAuth = z.object({
 const SessionToken = z.object({
   type: z.literal('SessionTokenAuthenticator'),
   get login_requester(): z.ZodType<HttpRequester> {
-    return HttpRequester;
+    return PlainRequester;
   },
   session_token_path: path,
   decoder: z.object({ type: z.literal('JsonDecoder') }).nullish(),
@@ -128,6 +131,7 @@ export type LegacySessionTokenAuthenticator = z.infer<typeof LegacySessionToken>
 export type SessionTokenAuthenticator = z.infer<typeof SessionToken>;
 
 const Backoff = z.discriminatedUnion('type', [
+  pythonComponent('PythonBackoff'),
   z.object({ type: z.literal('ConstantBackoffStrategy'), backoff_time_in_seconds: numeric }),
   z.object({ type: z.literal('ExponentialBackoffStrategy'), factor: numeric.default(5) }),
   z.object({
@@ -146,7 +150,7 @@ const Backoff = z.discriminatedUnion('type', [
 export type Backoff = z.infer<typeof Backoff>;
 
 export const ACTIONS = ['SUCCESS', 'FAIL', 'RETRY', 'IGNORE', 'RATE_LIMITED', 'REFRESH_TOKEN_THEN_RETRY'] as const;
-const ResponseFilter = z.object({
+export const ResponseFilter = z.object({
   type: z.literal('HttpResponseFilter'),
   action: z.enum(ACTIONS).optional(),
   failure_type: z.enum(['system_error', 'config_error', 'transient_error']).optional(),
@@ -158,6 +162,7 @@ const ResponseFilter = z.object({
 export type ResponseFilter = z.infer<typeof ResponseFilter>;
 const DefaultHandler = z.object({
   type: z.literal('DefaultErrorHandler'),
+  python: z.record(z.string(), z.unknown()).optional(),
   response_filters: z.array(ResponseFilter).default([]),
   max_retries: numeric.nullish(),
   backoff_strategies: z.array(Backoff).default([]),
@@ -191,11 +196,11 @@ const FLAT = [
     set_values_to_none: z.array(z.string()).nullish(),
   }),
 ] as const;
-export type Decoder = z.infer<(typeof FLAT)[number]> | { type: 'GzipDecoder'; decoder: Decoder };
+export type Decoder = z.infer<(typeof FLAT)[number]> | { type: 'GzipDecoder' | 'ZipfileDecoder'; decoder: Decoder };
 export const Decoder = z.discriminatedUnion('type', [
   ...FLAT,
   z.object({
-    type: z.literal('GzipDecoder'),
+    type: z.enum(['GzipDecoder', 'ZipfileDecoder']),
     get decoder(): z.ZodType<Decoder> {
       return Decoder;
     },
@@ -205,6 +210,8 @@ const refused = (what: string) => z.undefined({ error: `${what} is not supported
 
 export interface HttpRequester {
   type: 'HttpRequester';
+  /** The class in Python that builds its requests. */
+  python?: Record<string, unknown> | undefined;
   url?: string | undefined;
   url_base?: string | undefined;
   path?: string | undefined;
@@ -227,6 +234,7 @@ const RequestBody = z.object({
 
 export const HttpRequester = z.object({
   type: z.literal('HttpRequester'),
+  python: z.record(z.string(), z.unknown()).optional(),
   url: template.optional(),
   url_base: template.optional(),
   path: template.optional(),
@@ -242,6 +250,10 @@ export const HttpRequester = z.object({
   fetch_properties_from_endpoint: refused('fetch_properties_from_endpoint'),
   $parameters: z.record(z.string(), z.unknown()).optional(),
 }) as unknown as z.ZodType<HttpRequester>;
+/** Where the service builds the requests alone. */
+export const PlainRequester = HttpRequester.refine(({ python }) => python === undefined, {
+  error: 'a requester in Python is not supported here',
+});
 
 const Strategy = z.discriminatedUnion('type', [
   pythonComponent('PythonPagination'),

@@ -88,6 +88,8 @@ const MinMaxDatetime = z.union([
 export type MinMaxDatetime = z.infer<typeof MinMaxDatetime>;
 const DatetimeBasedCursor = z.object({
   type: z.literal('DatetimeBasedCursor'),
+  /** The class in Python that adds its values to requests. */
+  python: z.record(z.string(), z.unknown()).optional(),
   cursor_field: template,
   datetime_format: z.string(),
   cursor_datetime_formats: z.array(z.string()).default([]),
@@ -207,12 +209,15 @@ const SimpleRetriever = z.object({
   $parameters: parameters,
 });
 const statuses = z.array(z.union([z.string(), z.number(), z.boolean()]).transform(String)).default([]);
+const JobRequester = Requester.refine(({ python }) => python === undefined, {
+  error: 'a requester in Python is not supported here',
+});
 const Job = z.object({
-  creation_requester: Requester,
-  polling_requester: Requester,
-  download_target_requester: Requester.nullish(),
-  abort_requester: Requester.nullish(),
-  delete_requester: Requester.nullish(),
+  creation_requester: JobRequester,
+  polling_requester: JobRequester,
+  download_target_requester: JobRequester.nullish(),
+  abort_requester: JobRequester.nullish(),
+  delete_requester: JobRequester.nullish(),
   status_extractor: DpathExtractor,
   download_target_extractor: DpathExtractor.nullish(),
   status_mapping: z.object({
@@ -234,7 +239,7 @@ type RetrieverParts = z.infer<typeof SimpleRetriever>;
 const AsyncRetriever = Job.extend({
   type: z.literal('AsyncRetriever'),
   record_selector: RecordSelector,
-  download_requester: Requester,
+  download_requester: JobRequester,
   download_extractor: Extractor.nullish(),
   download_paginator: Paginator.nullish(),
   download_decoder: Decoder.nullish(),
@@ -306,6 +311,7 @@ export type DynamicSchema = z.infer<typeof DynamicSchema>;
 const SchemaLoader = z.discriminatedUnion('type', [
   DynamicSchema,
   z.object({ type: z.literal('InlineSchemaLoader'), schema: z.record(z.string(), z.unknown()).optional() }),
+  pythonComponent('PythonSchemaLoader'),
   // The schema file is not part of the manifest: types are inferred from records.
   z.object({ type: z.literal('JsonFileSchemaLoader') }),
 ]);

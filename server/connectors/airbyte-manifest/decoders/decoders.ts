@@ -1,6 +1,7 @@
 import { csvRecords, jsonLines, linesOf, xmlOf } from '../../kits/rest/bodies.ts';
 import { parseResponse } from '../../kits/rest/records.ts';
 import type { HttpResponse } from '../../kits/rest/send.ts';
+import { DataError } from '../../contract/errors.ts';
 import type { Decoder } from '../components/request-components.ts';
 
 export interface Decoded {
@@ -13,6 +14,9 @@ export interface Decoded {
 /** Decodes a response. Gzip is already unpacked: it is detected by its first bytes. @throws DataError naming the line */
 export function decode(decoder: Decoder | null | undefined, stream: string, http: HttpResponse): Decoded {
   const place = `${stream}: the response of ${http.url.host}${http.url.pathname}`;
+  if (decoder?.type === 'ZipfileDecoder') return decodeArchive(decoder.decoder, stream, http);
+  if (http.files && http.files.length > 1)
+    throw new DataError('several_files', `${place} is an archive of ${http.files.length} files`);
   switch (decoder?.type) {
     case 'GzipDecoder':
       return decode(decoder.decoder, stream, http);
@@ -35,4 +39,13 @@ export function decode(decoder: Decoder | null | undefined, stream: string, http
       return { bodies, response: bodies[0] ?? {} };
     }
   }
+}
+
+/** The files of an archive, one after the other. */
+function decodeArchive(decoder: Decoder, stream: string, http: HttpResponse): Decoded {
+  if (!http.files)
+    throw new DataError('malformed_zip', `${stream}: the response of ${http.url.host} is not a ZIP archive`);
+  const { files: _, ...rest } = http;
+  const parts = http.files.map((text) => decode(decoder, stream, { ...rest, text }));
+  return { bodies: parts.flatMap(({ bodies }) => bodies), response: parts[0]?.response ?? {} };
 }

@@ -2,9 +2,10 @@ import { DataError } from '../../contract/errors.ts';
 import { type ApiRecord, recordsOf } from '../../kits/rest/records.ts';
 import type { RecordSelector, SyncTransformation, Transformation } from '../components/stream-components.ts';
 import { allAtPath, atPath } from '../interpolation/dpath.ts';
-import type { Interpolation, Scope } from '../interpolation/template.ts';
+import type { Interpolation } from '../interpolation/template.ts';
 import { isMapping } from '../interpolation/values.ts';
 import { inPython, type PythonSession } from '../python/session.ts';
+import { pythonSlice } from '../python/wire.ts';
 import { transform } from '../transformations/transformations.ts';
 
 export interface Selecting extends Interpolation {
@@ -29,13 +30,6 @@ export async function extractBy(
 ): Promise<Extracted> {
   const records = recordsOf(await inPython(python).call(component, 'extract', [seen]));
   return { records, found: records };
-}
-
-/** The slice as custom components see it. */
-export function pythonSlice({ stream_slice }: Scope): Record<string, unknown> {
-  const slice = stream_slice as { partition?: unknown; cursor_slice?: unknown; extra_fields?: unknown };
-  const { partition = {}, cursor_slice = {}, extra_fields = {} } = slice;
-  return { partition, cursor_slice, extra_fields };
 }
 
 /** The records of a response: the list at the path, or the single value. */

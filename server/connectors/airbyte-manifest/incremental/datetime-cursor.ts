@@ -179,6 +179,8 @@ function day(text: string): number {
 /** Whether requests contain the interval. Otherwise each would return the whole stream. */
 export function usesInterval({ retriever, incremental_sync: cursor }: DeclarativeStream): boolean {
   if (!cursor) return false;
+  // Code may ask for it.
+  if (cursor.python || retriever.requester.python) return true;
   if (cursor.start_time_option || cursor.end_time_option) return true;
   const { partition_field_start, partition_field_end } = cursor;
   const names = ['stream_interval', partition_field_start ?? 'start_time', partition_field_end ?? 'end_time'];

@@ -56,6 +56,16 @@ const KINDS = new Set(
 const MAX_TEMPLATE_LENGTH = 20_000;
 const TAG = /\{\{[\s\S]*?\}\}|\{%[\s\S]*?%\}/g;
 
+const NUMBER = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\b\d+(?:_\d+)+\b/g;
+
+/** As in Python: `1_000` is a number, and a colon may end a statement, as in `{% for a in b: %}`. */
+const asInPython = (text: string) =>
+  text.replaceAll(TAG, (tag) =>
+    tag
+      .replaceAll(NUMBER, (found) => (/^\d/.test(found) ? found.replaceAll('_', '') : found))
+      .replace(/^(\{%-?\s*(?:if|elif|else|for)\b[\s\S]*?):\s*(-?%\})$/, '$1 $2'),
+  );
+
 /** Python keeps the backslash of an unknown escape, which the parser rejects. */
 const withEscapes = (text: string) =>
   text.replaceAll(TAG, (tag) =>
@@ -66,7 +76,7 @@ const withEscapes = (text: string) =>
 export function parseTemplate(text: string): Node[] {
   if (text.length > MAX_TEMPLATE_LENGTH) throw new Error(`it is longer than ${MAX_TEMPLATE_LENGTH} characters`);
   // As in Jinja, a final line break is dropped.
-  const source = withEscapes(text).replace(/\n$/, '');
+  const source = withEscapes(asInPython(text)).replace(/\n$/, '');
   try {
     const options = { lstrip_blocks: false, trim_blocks: false };
     return parse(tokenize(source, options)).body as unknown as Node[];

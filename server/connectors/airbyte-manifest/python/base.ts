@@ -1,5 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The part of Airbyte's CDK that the sandbox has, in Python. */
-export const BASE = readFileSync(join(import.meta.dir, 'base.py'), 'utf8');
+/** In this order: each file imports only those before it. */
+const NAMES =
+  'host interpolation paths web models times records auth streams files schemas libraries requesters incremental modules calls';
+
+/** The part of Airbyte's CDK that the sandbox has, in Python: a package of files, as JSON. */
+export const BASE = JSON.stringify(
+  NAMES.split(' ').map((name) => [name, readFileSync(join(import.meta.dir, 'base', `${name}.py`), 'utf8')]),
+);

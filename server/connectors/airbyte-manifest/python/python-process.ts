@@ -12,11 +12,11 @@ let run: ((call: string) => string) | null = null;
 async function* answers(job: PythonJob, calls: ParentCalls): AsyncGenerator<PythonAnswer> {
   parent = calls;
   if ('load' in job) {
-    const { source, config, snapshot } = job.load;
+    const { files, config, snapshot } = job.load;
     refuseCode();
     run = await openSandbox(snapshot === null ? null : new Uint8Array(readFileSync(snapshot)), host);
     seal();
-    yield run(JSON.stringify({ source, config }));
+    yield run(JSON.stringify({ files, config }));
   } else if (run) yield run(job.run);
 }
 

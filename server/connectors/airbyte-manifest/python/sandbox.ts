@@ -17,10 +17,15 @@ const options = {
 };
 
 const IMPORT = `
-import sys, types
+import json, sys, types
 base = types.ModuleType("base")
+base.__path__ = []
 sys.modules["base"] = base
-exec(compile(source, "base.py", "exec"), base.__dict__)
+for name, text in json.loads(source):
+    module = types.ModuleType(f"base.{name}")
+    sys.modules[module.__name__] = module
+    exec(compile(text, f"base/{name}.py", "exec"), module.__dict__)
+    setattr(base, name, module)
 `;
 
 /** It takes seconds without a snapshot. */
@@ -44,10 +49,9 @@ export async function openSandbox(snapshot: Uint8Array | null, host: Host): Prom
     python.globals.set('source', BASE);
     python.runPython(IMPORT);
   }
-  const module = python.runPython('base') as { dispatch: Callable; _close: Callable; _host: Host };
-  module._host = host;
+  const module = python.runPython('base.calls') as { dispatch: Callable; close: Callable };
   for (const name of ['js', 'pyodide_js']) python.unregisterJsModule(name);
   const run = module.dispatch;
-  module._close();
+  module.close(host);
   return (call) => run(call) as string;
 }

@@ -19,11 +19,12 @@ const MAX_NUMBERS = 10_000;
 export type PythonHost = Record<string, (...args: never[]) => Promise<unknown>>;
 
 export interface PythonOptions {
-  source: string;
+  /** By their path in the connector's package. */
+  files: Record<string, string>;
   config: Record<string, unknown>;
   signal: AbortSignal;
   redact(text: string): string;
-  /** Of each call but the first, which loads the file. */
+  /** Of each call but the first, which loads the files. */
   limits?: WorkLimits;
 }
 
@@ -51,6 +52,7 @@ interface Work {
 interface Failure {
   type: string;
   message: string;
+  file?: string;
   line?: number;
   function?: string;
 }
@@ -84,13 +86,13 @@ export class PythonSession {
   }
 
   async #open(depth: number): Promise<Sandbox> {
-    const { signal, source, config } = this.options;
+    const { signal, files, config } = this.options;
     const snapshot = await snapshotPath();
     signal.throwIfAborted();
     const process = new LimitedProcess<PythonJob, PythonAnswer>(PROGRAM);
     signal.addEventListener('abort', () => void process.end(), { once: true });
     const sandbox: Sandbox = { process, tail: Promise.resolve(), trouble: { kind: null }, failed: null };
-    await this.#job(sandbox, depth, { job: { load: { source, config, snapshot } }, more: {}, limits: PYTHON_LIMITS });
+    await this.#job(sandbox, depth, { job: { load: { files, config, snapshot } }, more: {}, limits: PYTHON_LIMITS });
     return sandbox;
   }
 
@@ -133,8 +135,8 @@ export class PythonSession {
     throw this.#errorOf(result.error, sandbox.trouble);
   }
 
-  #errorOf({ type, message, line, function: name }: Failure, { kind }: RequestTrouble): Error {
-    const place = line === undefined ? 'components.py' : `components.py line ${line}, ${name}`;
+  #errorOf({ type, message, file, line, function: name }: Failure, { kind }: RequestTrouble): Error {
+    const place = line === undefined ? 'components.py' : `${file} line ${line}, ${name}`;
     const text = this.options.redact(`${place}: ${type}${message === '' ? '' : `: ${message}`}`);
     if (kind === 'transient') return new RetryableError('python_error', text);
     if (kind === 'refused') return new AuthenticationError('python_error', text);

@@ -1,22 +1,7 @@
 import { ConfigurationError } from '../../contract/errors.ts';
 import type { Signer } from '../../kits/rest/signing/authentication.ts';
-import type { HttpRequest } from '../../kits/rest/send.ts';
 import type { PythonSession } from './session.ts';
-
-/** A request as components get and return it. */
-export interface WireRequest {
-  method: string;
-  url: string;
-  headers: Record<string, string>;
-  body: string | null;
-}
-
-export const wireOf = ({ method, url, headers, body }: HttpRequest): WireRequest => ({
-  method,
-  url: url.href,
-  headers,
-  body,
-});
+import { type WireRequest, wireOf } from './wire.ts';
 
 /** An authenticator in Python. It keeps its tokens itself. */
 export function pythonSigner(python: PythonSession, component: unknown): Signer {

@@ -13,6 +13,7 @@ import { backoff } from '../../kits/rest/retry-after.ts';
 import { Exchange, type ExchangeOptions, type HttpRequest, type HttpResponse } from '../../kits/rest/send.ts';
 import type { ErrorHandler } from '../components/request-components.ts';
 import type { Interpolation } from '../interpolation/template.ts';
+import type { PythonSession } from '../python/session.ts';
 import {
   type ErrorResolution,
   interpretResponse,
@@ -47,7 +48,7 @@ export class ManifestClient {
 
   constructor(
     private readonly ctx: Context,
-    private readonly options: ExchangeOptions & { interactive: boolean },
+    private readonly options: ExchangeOptions & { interactive: boolean; python: PythonSession | null },
   ) {
     this.#exchange = new Exchange(ctx, options);
   }
@@ -63,18 +64,22 @@ export class ManifestClient {
     return await withRetries(
       this.ctx.signal,
       () => this.#try(sent),
-      (failed, attempt) => {
+      async (failed, attempt) => {
         if (failed.action === 'FAIL') throw failed.error;
-        const wait = this.#waitAfter(failed, sent, attempt);
+        const wait = await this.#waitAfter(failed, sent, attempt);
         waited += wait;
         return this.#pauseFor({ failed, sent, attempt, wait, waited });
       },
     );
   }
 
-  #waitAfter({ seen }: FailedSend, { handler, interpolation }: ManifestRequest, attempt: number): number {
-    const at = { ...interpolation, attempt, now: this.ctx.now() };
-    return waitBy(strategiesOf(handler), seen, at) ?? backoff(attempt, 0.5);
+  async #waitAfter(
+    { seen }: FailedSend,
+    { handler, interpolation }: ManifestRequest,
+    attempt: number,
+  ): Promise<number> {
+    const at = { ...interpolation, python: this.options.python, attempt, now: this.ctx.now() };
+    return (await waitBy(strategiesOf(handler), seen, at)) ?? backoff(attempt, 0.5);
   }
 
   /** @throws ConnectorError when the request has failed for good */
@@ -103,7 +108,8 @@ export class ManifestClient {
       return { ok: false, failed: { seen: null, action: error.retryable ? 'RETRY' : 'FAIL', error } };
     }
     const seen = seenResponse(response);
-    const resolution = interpretResponse(handler, seen, interpolation);
+    const { python } = this.options;
+    const resolution = await interpretResponse(handler, seen, { ...interpolation, python });
     const { action } = resolution;
     if (action === 'SUCCESS') return { ok: true, result: seen };
     if (action === 'IGNORE') return { ok: true, result: { ...seen, isIgnored: true } };
@@ -129,7 +135,7 @@ interface Pausing {
 const asRetryable = (error: ConnectorError) =>
   error.retryable ? error : new RetryableError(error.code, error.message, { cause: error });
 
-function seenResponse(response: HttpResponse): SeenResponse {
+export function seenResponse(response: HttpResponse): SeenResponse {
   let parsed: { json: unknown } | null = null;
   const json = () => {
     if (parsed) return parsed.json;

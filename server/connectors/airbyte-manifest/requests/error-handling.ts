@@ -12,13 +12,14 @@ import type {
 } from '../components/request-components.ts';
 import { compilePattern, firstMatch } from '../interpolation/patterns.ts';
 import type { Interpolation } from '../interpolation/template.ts';
+import { inPython, type PythonSession } from '../python/session.ts';
 
 /** What the manifest decides about a response. */
 export interface ErrorResolution {
   action: (typeof ACTIONS)[number];
   /** The message of the manifest. */
   message: string | null;
-  failure: ResponseFilter['failure_type'];
+  failure: ResponseFilter['failure_type'] | null;
 }
 
 /** A response as templates see it. */
@@ -50,19 +51,29 @@ const withCapitals = (headers: Headers) =>
     Array.from(headers, ([name, value]) => [name.replaceAll(/(^|-)[a-z]/g, (start) => start.toUpperCase()), value]),
   );
 
+export interface Handling extends Interpolation {
+  /** What custom handlers and backoff strategies run in. */
+  python: PythonSession | null;
+}
+
 /** Applies the response filters in order, then the default for the status. */
-export function interpretResponse(
+export async function interpretResponse(
   handler: ErrorHandler | null | undefined,
   seen: SeenResponse,
-  interpolation: Interpolation,
-): ErrorResolution {
-  if (handler?.type !== 'CompositeErrorHandler') return interpretBy(handler ?? null, seen, interpolation);
+  handling: Handling,
+): Promise<ErrorResolution> {
+  if (handler?.type !== 'CompositeErrorHandler') {
+    if (!handler?.python) return interpretBy(handler ?? null, seen, handling);
+    const args = [pythonResponse(seen.response)];
+    const found = await inPython(handling.python).call(handler.python, 'interpret', args);
+    return found as ErrorResolution;
+  }
   let resolution: ErrorResolution | null = null;
   for (const one of handler.error_handlers) {
-    resolution = interpretResponse(one, seen, interpolation);
+    resolution = await interpretResponse(one, seen, handling);
     if (resolution.action !== 'FAIL' && resolution.action !== 'RATE_LIMITED') return resolution;
   }
-  return resolution ?? interpretBy(null, seen, interpolation);
+  return resolution ?? interpretBy(null, seen, handling);
 }
 
 function interpretBy(
@@ -70,16 +81,24 @@ function interpretBy(
   seen: SeenResponse,
   interpolation: Interpolation,
 ): ErrorResolution {
-  const byDefault = defaultAction(seen.response.status);
   for (const filter of handler?.response_filters ?? []) {
-    if (!matches(filter, seen, interpolation)) continue;
-    const action = filter.action ?? byDefault;
-    const scope = { ...interpolation.scope, response: seen.json(), headers: headersOf(seen.response) };
-    const message =
-      filter.error_message === undefined ? null : interpolation.templates.text(filter.error_message, scope);
-    return { action, message, failure: filter.failure_type };
+    const found = filtered(filter, seen, interpolation);
+    if (found) return found;
   }
-  return { action: byDefault, message: null, failure: undefined };
+  return { action: defaultAction(seen.response.status), message: null, failure: undefined };
+}
+
+/** What a filter decides; null: it does not match. */
+export function filtered(
+  filter: ResponseFilter,
+  seen: SeenResponse,
+  interpolation: Interpolation,
+): ErrorResolution | null {
+  if (!matches(filter, seen, interpolation)) return null;
+  const action = filter.action ?? defaultAction(seen.response.status);
+  const scope = { ...interpolation.scope, response: seen.json(), headers: headersOf(seen.response) };
+  const message = filter.error_message === undefined ? null : interpolation.templates.text(filter.error_message, scope);
+  return { action, message, failure: filter.failure_type };
 }
 
 function defaultAction(status: number): ErrorResolution['action'] {
@@ -106,7 +125,7 @@ export function resolutionError(
     status < 400
       ? new ConfigurationError('refused_answer', `${place.where} returned a response that the manifest rejects`)
       : statusError(status, place);
-  if (resolution.message === null && resolution.failure === undefined) return standard;
+  if (resolution.message === null && (resolution.failure ?? null) === null) return standard;
   const text =
     resolution.message === null ? standard.message : `${place.where} returned ${status}: ${resolution.message}`;
   if (resolution.failure === 'transient_error') return new RetryableError('server_error', text);
@@ -136,20 +155,33 @@ export function retriesOf(handler: ErrorHandler | null | undefined, { templates,
 }
 
 /** The pause before the next attempt, in ms; null when no strategy and no header sets one. */
-export function waitBy(
+export async function waitBy(
   strategies: Backoff[],
   seen: SeenResponse | null,
-  at: Interpolation & { attempt: number; now: Date },
-): number | null {
+  at: Handling & { attempt: number; now: Date },
+): Promise<number | null> {
   for (const strategy of strategies) {
-    const seconds = secondsOf(strategy, seen, at);
+    const seconds =
+      strategy.type === 'PythonBackoff'
+        ? await customWait(strategy.component, seen, at)
+        : secondsOf(strategy, seen, at);
     if (seconds !== null && seconds > 0) return seconds * 1000;
   }
   return seen ? requestedWait(seen.response.headers, at.now) : null;
 }
 
+async function customWait(
+  component: unknown,
+  seen: SeenResponse | null,
+  { python, attempt }: Handling & { attempt: number },
+): Promise<number | null> {
+  const args = [seen && pythonResponse(seen.response), attempt];
+  const found = await inPython(python).call(component, 'backoff', args);
+  return found === null ? null : Number(found);
+}
+
 function secondsOf(
-  strategy: Backoff,
+  strategy: Exclude<Backoff, { type: 'PythonBackoff' }>,
   seen: SeenResponse | null,
   at: Interpolation & { attempt: number; now: Date },
 ): number | null {

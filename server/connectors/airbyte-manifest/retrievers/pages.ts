@@ -18,6 +18,8 @@ import type { ManifestClient } from '../requests/client.ts';
 import { pythonResponse, type SeenResponse } from '../requests/error-handling.ts';
 import { downloadsOf } from './jobs.ts';
 import { chunksOf, mergedByKey, namesIn } from './properties.ts';
+import { customOptions, sendByPython } from '../requests/python-requester.ts';
+import type { HttpRequest } from '../../kits/rest/send.ts';
 import { clientOf, type Runtime } from '../runtime/runtime.ts';
 import type { DatetimeCursor, Interval } from '../incremental/datetime-cursor.ts';
 import type { Scope } from '../interpolation/template.ts';
@@ -74,13 +76,12 @@ async function* pagesOfJob(reading: PageReading, job: Job): AsyncGenerator<Page>
 }
 
 async function* pagesIn(reading: PageReading, origins: Set<string>): AsyncGenerator<Page> {
-  const { runtime, stream, slice, cursor } = reading;
+  const { runtime, stream, slice } = reading;
   const { templates, ctx } = runtime;
   const { retriever } = stream;
   const { requester } = retriever;
   const requestScope = { ...reading.scope, parameters: requester.$parameters ?? {} };
   const { max_pages } = ctx.config;
-  const injected = retriever.job ? [] : injectionsOf(stream, slice, cursor);
   const client = clientOf(runtime, requester);
   const read = pageReader(reading, client);
   const paging = { templates, scope: requestScope, max_pages, python: runtime.python };
@@ -94,16 +95,19 @@ async function* pagesIn(reading: PageReading, origins: Set<string>): AsyncGenera
     const answers: SeenResponse[] = [];
     for (const more of await propertyScopes(reading)) {
       const own = { ...scope, ...more.scope };
-      const request = buildRequest({
+      const injected = retriever.job || withoutSlice ? [] : await injectionsOf(reading, own);
+      const page = {
         requester,
         templates,
         scope: own,
-        injections: [...paginator.injections(position), ...(withoutSlice ? [] : injected), ...more.injections],
+        injections: [...paginator.injections(position), ...injected, ...more.injections],
         address: paginator.address(position),
         origins,
-      });
+      };
       const handler = requester.error_handler;
-      answers.push(await client.send({ request, handler, interpolation: { templates, scope: own } }));
+      const send = async (request: HttpRequest) =>
+        await client.send({ request, handler, interpolation: { templates, scope: own } });
+      answers.push(requester.python ? await sendByPython(page, runtime.python, send) : await send(buildRequest(page)));
     }
     return read(answers, position, paginator);
   };
@@ -273,13 +277,12 @@ function isKnown(last: ApiRecord | null, { floor }: StreamSlice, cursor: Datetim
   return typeof normal === 'string' && normal < cursor.textOf(floor);
 }
 
-function injectionsOf(
-  { incremental_sync: definition }: DeclarativeStream,
-  slice: StreamSlice,
-  cursor: DatetimeCursor | null,
-): Injection[] {
+/** What the slice adds to a request. */
+async function injectionsOf({ runtime, stream, slice, cursor }: PageReading, scope: Scope): Promise<Injection[]> {
+  const { incremental_sync: definition } = stream;
   const injections = [...slice.partition.injections];
   if (!definition || !slice.interval || !cursor) return injections;
+  if (definition.python) return [...injections, ...(await customOptions(definition.python, runtime.python, scope))];
   const [start, end] = Object.values(cursor.interval(slice.interval));
   if (definition.start_time_option) injections.push({ option: definition.start_time_option, value: start });
   if (definition.end_time_option) injections.push({ option: definition.end_time_option, value: end });

@@ -4,11 +4,16 @@ import { isTransient } from '../../kits/rest/failures.ts';
 import { pause, RateLimiter } from '../../kits/rest/rate-limiter.ts';
 import { Exchange, type HttpRequest } from '../../kits/rest/send.ts';
 import { fixedSigner, type Signer } from '../../kits/rest/signing/authentication.ts';
-import { Authenticator } from '../components/request-components.ts';
+import { parseYaml } from '../../kits/rest/document.ts';
+import { type JwtClaims, signJwt } from '../../kits/rest/signing/jwt.ts';
+import type { PythonFiles } from '../components/python-source.ts';
+import { Authenticator, ResponseFilter } from '../components/request-components.ts';
+import { seenResponse } from '../requests/client.ts';
+import { filtered } from '../requests/error-handling.ts';
 import type { Interpolation } from '../interpolation/template.ts';
 import { typedValue } from '../interpolation/typed-value.ts';
 import { type PythonHost, PythonSession, type RequestTrouble } from '../python/session.ts';
-import { type WireRequest, wireOf } from '../python/signer.ts';
+import { requestOf, type WireRequest, type WireResponse, wireOf } from '../python/wire.ts';
 import type { Context } from './runtime.ts';
 
 const MAX_SLEEP_SECONDS = 600;
@@ -16,7 +21,7 @@ const CONCURRENCY = 10;
 
 export interface PythonParts extends Interpolation {
   ctx: Context;
-  source: string;
+  files: PythonFiles;
   timeout_seconds: number;
   /** For an authenticator of the manifest that a component contains. */
   signerOf(authenticator: Authenticator): Signer;
@@ -24,10 +29,10 @@ export interface PythonParts extends Interpolation {
 
 /** The session in which the custom components of a manifest run. Its process starts with the first call. */
 export function openPython(parts: PythonParts): PythonSession {
-  const { ctx, source, scope } = parts;
+  const { ctx, files, scope } = parts;
   const redactor = createRedactor(textsIn(ctx.config.secrets));
   const options = {
-    source,
+    files,
     config: scope.config as Record<string, unknown>,
     signal: ctx.signal,
     redact: (text: string) => redactor.text(text),
@@ -61,16 +66,20 @@ function hostOf(
       const signed = await signer.sign(request, await signer.current());
       return wireOf({ ...request, ...signed, body: signed.body ?? request.body });
     },
+    match: async (component: unknown, { status, headers, text, url }: WireResponse) => {
+      const response = { status, headers: new Headers(headers), text, bytes: text.length, url: new URL(url) };
+      return filtered(ResponseFilter.parse(component), seenResponse(response), { templates, scope });
+    },
+    jwt: async (claims: JwtClaims) => signJwt(claims),
+    yaml: async (text: string) => yamlValue(text),
     sleep: async (seconds: number) => await pause(Math.min(seconds, MAX_SLEEP_SECONDS) * 1000, ctx.signal),
   };
 }
 
-function requestOf({ method, url, headers, body }: WireRequest): HttpRequest {
-  const parsed = URL.parse(url);
-  if (!parsed || !/^https?:$/.test(parsed.protocol))
-    throw new ConfigurationError('invalid_address', `Not an http or https URL: ${url.slice(0, 200)}`);
-  const lowered = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
-  return { method, url: parsed, headers: Object.fromEntries(lowered) as Record<string, string>, body };
+function yamlValue(text: string): unknown {
+  const { document, problem } = parseYaml(text, { lenient: true });
+  if (!document) throw new ConfigurationError('invalid_yaml', `components.py reads YAML that is not valid: ${problem}`);
+  return document.value;
 }
 
 /** A component gets every response, and an exception of its own kind when there is none. */

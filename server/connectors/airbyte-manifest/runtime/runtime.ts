@@ -12,7 +12,7 @@ import { parseManifest, type Unsupported } from '../components/parse-manifest.ts
 import type { AnyStream } from '../components/stream-components.ts';
 import { parseDuration } from '../interpolation/python-time.ts';
 import { buildRequest } from '../requests/build-request.ts';
-import { type AirbyteManifestConfig, configOf } from './settings.ts';
+import { type AirbyteManifestConfig, configOf, filesOf } from './settings.ts';
 import { createSigner, type Signing } from '../auth/signers.ts';
 import { pythonSigner } from '../python/signer.ts';
 import { inPython, type PythonSession } from '../python/session.ts';
@@ -42,6 +42,8 @@ export interface Runtime {
   notices: Notices;
   /** Properties that endpoints list, by the component that names the endpoint. */
   properties: Map<unknown, Promise<string[]>>;
+  /** Whether responses may be ZIP archives. */
+  unpacks_zip: boolean;
   /** Null: the manifest has no components.py. */
   python: PythonSession | null;
 }
@@ -57,7 +59,7 @@ const DEFAULT_CONCURRENCY = 2;
 
 /** @throws ConfigurationError when the manifest uses unsupported features, naming every place */
 export function openManifest(ctx: Context, { interactive }: { interactive: boolean }): Runtime {
-  const { manifest, problem } = parseManifest(ctx.config.manifest, ctx.config.components);
+  const { manifest, problem } = parseManifest(ctx.config.manifest, filesOf(ctx.config));
   if (!manifest) throw new ConfigurationError('invalid_manifest', problem);
   const { source, unsupported, specification, left_out } = manifest;
   if (!source || (unsupported.length > 0 && !ctx.config.skip_unsupported_streams)) throw unsupportedError(unsupported);
@@ -91,14 +93,16 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
     guards: new CompletenessGuards(),
     notices: new Notices(),
     properties: new Map(),
+    unpacks_zip: JSON.stringify(source).includes('"ZipfileDecoder"'),
     python: null,
   };
-  if (ctx.config.components) {
+  const files = filesOf(ctx.config);
+  if (files) {
     runtime.python = openPython({
       ctx,
       templates,
       scope,
-      source: ctx.config.components,
+      files,
       timeout_seconds: patienceOf(runtime).timeout_seconds,
       signerOf: (authenticator) => createSigner(authenticator, signingOf(runtime, scope, '')),
     });
@@ -154,6 +158,8 @@ export function clientOf(runtime: Runtime, requester: HttpRequester): ManifestCl
     timeout_seconds: patienceOf(runtime).timeout_seconds,
     max_bytes: ctx.config.max_page_bytes,
     interactive: runtime.interactive,
+    python: runtime.python,
+    unpacks_zip: runtime.unpacks_zip,
   });
   runtime.clients.set(requester.authenticator, client);
   return client;

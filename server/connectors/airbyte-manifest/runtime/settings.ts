@@ -1,11 +1,19 @@
 import { z } from 'zod';
 import '../../contract/parameters.ts';
+import type { PythonFiles } from '../components/python-source.ts';
 import { parseManifest } from '../components/parse-manifest.ts';
 import { checkConfig, type Config, merged, misplacedSecrets } from '../spec/specification.ts';
 
 const values = z.record(z.string(), z.json());
 const MAX_CHARACTERS = 4_000_000;
 const MAX_PYTHON_CHARACTERS = 1_000_000;
+
+const MAX_FILES_CHARACTERS = 8_000_000;
+const FILE_PATH = /^[\w-]+(\.[\w-]+)*(\/[\w-]+(\.[\w-]+)*)*$/;
+const PythonText = z
+  .string()
+  .max(MAX_PYTHON_CHARACTERS)
+  .refine((text) => !text.includes('\0'), { error: 'The file contains a zero character' });
 
 export const AirbyteManifestConfig = z
   .object({
@@ -24,16 +32,25 @@ export const AirbyteManifestConfig = z
         description: 'The manifest.yaml of a low-code connector, unchanged',
         validates_remotely: true,
       }),
-    components: z
-      .string()
-      .max(MAX_PYTHON_CHARACTERS)
-      .refine((text) => !text.includes('\0'), { error: 'The file contains a zero character' })
+    components: PythonText.optional().meta({
+      label: 'Components',
+      document: true,
+      directs_secrets: true,
+      description: 'The components.py of the connector, which the manifest names as custom components',
+      validates_remotely: true,
+    }),
+    files: z
+      .record(z.string().regex(FILE_PATH, { error: 'Not a path of a file in the package' }), PythonText)
+      .refine((files) => Object.values(files).reduce((sum, { length }) => sum + length, 0) <= MAX_FILES_CHARACTERS, {
+        error: `The files have more than ${MAX_FILES_CHARACTERS.toLocaleString('en')} characters`,
+      })
       .optional()
       .meta({
-        label: 'Components',
-        document: true,
+        label: 'Files',
         directs_secrets: true,
-        description: 'The components.py of the connector, which the manifest names as custom components',
+        description:
+          'Python files and schemas of a connector with several files, by their path: { "source_x/components.py": "…" }',
+        group: 'advanced',
         validates_remotely: true,
       }),
     config: values.default({}).meta({
@@ -89,6 +106,13 @@ export type AirbyteManifestConfig = z.infer<typeof AirbyteManifestConfig>;
 /** Values and secrets as the single configuration that the manifest expects. */
 export const configOf = ({ config, secrets = {} }: Pick<AirbyteManifestConfig, 'config' | 'secrets'>): Config =>
   merged(config, secrets) as Config;
+
+/** The files of the connector, by their path in its package. Null: it has none. */
+export function filesOf({ components, files = {} }: Pick<AirbyteManifestConfig, 'components' | 'files'>) {
+  const own = Object.entries(files).map(([path, text]) => [path.replace(/^source_\w+\//, ''), text]);
+  const all: PythonFiles = { ...Object.fromEntries(own), ...(components && { 'components.py': components }) };
+  return Object.keys(all).length > 0 ? all : null;
+}
 
 /** What is wrong with a configuration, by the spec of its manifest. */
 export function configProblems(settings: Pick<AirbyteManifestConfig, 'manifest' | 'config' | 'secrets'>): string[] {

@@ -5,6 +5,7 @@ import { firstRecords } from '../../kits/rest/records.ts';
 import type { AnyStream, DeclarativeStream } from '../components/stream-components.ts';
 import { isIncremental } from '../incremental/state-delegation.ts';
 import { dynamicProperties } from './dynamic-schema.ts';
+import { inPython } from '../python/session.ts';
 import { allPages, readingOf } from '../retrievers/slices.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Property } from './property.ts';
@@ -20,14 +21,21 @@ async function schemaOf(
   const found: Record<string, Property> = {};
   for (const loader of schema_loader.toReversed()) {
     if (loader.type === 'DynamicSchemaLoader') Object.assign(found, await dynamicProperties(runtime, name, loader));
+    if (loader.type === 'PythonSchemaLoader') Object.assign(found, await customProperties(runtime, loader.component));
     if (loader.type === 'InlineSchemaLoader') Object.assign(found, loader.schema?.properties);
   }
   return found;
 }
 
+async function customProperties({ python }: Runtime, component: unknown): Promise<Record<string, Property>> {
+  const schema = (await inPython(python).call(component, 'schema')) as { properties?: Record<string, Property> };
+  return schema.properties ?? {};
+}
+
 /** The columns with a declared type. Others accept any value. */
 export function declaredColumns({ schema_loader }: DeclarativeStream, all: string[]): Set<string> {
-  if (schema_loader.some(({ type }) => type === 'DynamicSchemaLoader')) return new Set(all);
+  const isDynamic = schema_loader.some(({ type }) => type === 'DynamicSchemaLoader' || type === 'PythonSchemaLoader');
+  if (isDynamic) return new Set(all);
   return new Set(
     schema_loader.flatMap((loader) =>
       loader.type === 'InlineSchemaLoader' ? Object.keys(loader.schema?.properties ?? {}) : [],

@@ -2,12 +2,16 @@ import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type {
   Cell,
   CheckResult,
+  Dataset,
+  Field,
   PendingRequest,
   ReadRequest,
   Recorder,
   RequestRecord,
   ResponseRecord,
+  SampledTable,
   StreamSchema,
+  TableSample,
 } from '../connectors/contract/connector.ts';
 import { ConnectorError, TimeoutError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
@@ -83,6 +87,37 @@ export async function sampleRows(
     const options = { ...INTERACTIVE, use: { purpose: 'preview' as const, actor } };
     const items = await callConnector(deps, row, { operation: 'sample', ...request }, options);
     return items[0]?.sample ?? { rows: [], skipped: 0, estimated_rows: null };
+  } catch (error) {
+    throw presentable(deps, row, error);
+  }
+}
+
+/** The columns and first rows of a query. @throws ConnectorError */
+export async function sampleDataset(
+  deps: Deps,
+  row: AccountConnectorRow,
+  { actor, ...request }: { dataset: Dataset; limit: number; actor: SecretUse['actor'] },
+): Promise<{ fields: Field[]; sample: Sample }> {
+  try {
+    const options = { ...INTERACTIVE, use: { purpose: 'preview' as const, actor } };
+    const items = await callConnector(deps, row, { operation: 'sample_dataset', ...request }, options);
+    const { fields, sample } = Object.assign({}, ...items) as ConnectorItem;
+    return { fields: fields ?? [], sample: sample ?? { rows: [], skipped: 0, estimated_rows: null } };
+  } catch (error) {
+    throw presentable(deps, row, error);
+  }
+}
+
+/** The first rows of a table of a destination. @throws ConnectorError */
+export async function sampleTable(
+  deps: Deps,
+  row: AccountConnectorRow,
+  { sample, actor }: { sample: TableSample; actor: SecretUse['actor'] },
+): Promise<SampledTable> {
+  try {
+    const options = { ...INTERACTIVE, use: { purpose: 'preview' as const, actor } };
+    const items = await callConnector(deps, row, { operation: 'sample_table', sample }, options);
+    return items[0]?.table ?? { columns: [], rows: [] };
   } catch (error) {
     throw presentable(deps, row, error);
   }

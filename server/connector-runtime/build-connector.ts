@@ -6,6 +6,7 @@ import { findConnector } from '../connectors/registry.ts';
 import type { EgressRules } from '../platform/net/egress-rules.ts';
 import { recordingFetch } from './recording-fetch.ts';
 import { directConnect, tunnelConnect } from './sockets.ts';
+import type { KeptSessions } from '../platform/net/kept-sessions.ts';
 import type { TunnelSettings } from './ssh-tunnel.ts';
 
 /** Everything about an account connector that its context is built from. Plain data, which may go to another process. */
@@ -27,9 +28,11 @@ export interface ConnectorSettings {
 /** What the context calls in the service. */
 export interface ConnectorServices
   extends Required<Pick<ConnectorContext<unknown>, 'log' | 'now' | 'warn' | 'rateLimited' | 'rotateSecret'>>,
-    Pick<ConnectorContext<unknown>, 'watch'> {
+    Pick<ConnectorContext<unknown>, 'watch' | 'inbox'> {
   recorder: Recorder;
   signal: AbortSignal;
+  /** Connections of this account connector are kept here. Not given: no connection outlasts its session. */
+  sessions?: { kept: KeptSessions; account_connector_id: string };
   /** Registers work to run when the connector has finished, whether it succeeded or failed. */
   cleanUp(work: () => Promise<void>): void;
   /** Called before the first connection to each host, which waits for it. */
@@ -48,7 +51,7 @@ export interface BuiltConnector {
 /** Finds a connector and builds the context to call it with. @throws ConfigurationError for invalid settings */
 export function buildConnector(settings: ConnectorSettings, services: ConnectorServices): BuiltConnector {
   const { filesRoot, datasets } = settings;
-  const { signal, log, now, warn, rateLimited, rotateSecret, watch } = services;
+  const { signal, log, now, warn, rateLimited, rotateSecret, watch, inbox } = services;
   const connector = findConnector(settings.type, settings.name);
   if (!connector || (connector.hidden && !settings.allow_hidden)) {
     throw new ConfigurationError('unknown_connector', `Unknown connector ${settings.name}`);
@@ -58,22 +61,30 @@ export function buildConnector(settings: ConnectorSettings, services: ConnectorS
     const [first] = parsed.problems;
     throw new ConfigurationError(first?.code ?? 'invalid_parameter', `${first?.parameter}: ${first?.message}`);
   }
-  const network = connector.offline ? NO_NETWORK : networkOf(settings, services);
-  const common = { signal, log, now, warn, rateLimited, rotateSecret, watch };
+  const network = connector.offline ? NO_NETWORK : networkFor(settings, services);
+  const common = { signal, log, now, warn, rateLimited, rotateSecret, watch, inbox };
   return { connector, ctx: { config: parsed.config, ...network, filesRoot, datasets, ...common } };
 }
 
-type Network = Pick<ConnectorContext<unknown>, 'fetch' | 'connect' | 'recorder'>;
+type Network = Pick<ConnectorContext<unknown>, 'fetch' | 'connect' | 'recorder' | 'sessions'>;
 
-function networkOf(settings: ConnectorSettings, services: ConnectorServices): Network {
+/** Guarded access to the network for a connector with these settings. */
+export function networkFor(settings: ConnectorSettings, services: ConnectorServices): Network {
   const { recorder, signal, beforeSend } = services;
   const reach = oncePerHost(services.reach);
   return {
     fetch: recordingFetch(recorder, signal, { ...settings.egress, http: true, reach, beforeSend }),
     connect: connectOf(settings, { ...services, reach }),
+    // A tunnel ends with its attempt, and the connections in it.
+    ...(services.sessions && !settings.tunnel && { sessions: keeperOf(services.sessions, reach) }),
     recorder,
   };
 }
+
+const keeperOf = (
+  { kept, account_connector_id }: NonNullable<ConnectorServices['sessions']>,
+  reach: ConnectorServices['reach'],
+) => kept.of(account_connector_id, (host, port) => reach(`${host}:${port}`));
 
 function oncePerHost(reach: ConnectorServices['reach']): ConnectorServices['reach'] {
   const reached = new Map<string, Promise<void>>();

@@ -1,6 +1,7 @@
 import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { StoredSecret } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
+import { inboxOf } from './inbox/read-events.ts';
 import { type ItemHandler, type JobTime, runConnectorJob } from './run-connector-job.ts';
 import type { CallJob, ConnectorCall, ConnectorItem, LockedSecret } from './connector-job.ts';
 import { type ConnectorHooks, connectorLog, settingsOf, storeHostKey } from './open-connector.ts';
@@ -48,6 +49,7 @@ function callsOf(deps: Deps, row: AccountConnectorRow, hooks: CallOptions & { si
   const log = connectorLog(deps, row);
   const secrets = new Map<number, Secret>();
   const { signal } = hooks;
+  const inbox = inboxOf(deps, row.id);
   const lockSecret = (given: string): Promise<LockedSecret> => {
     const locked = Promise.withResolvers<LockedSecret>();
     const work = async (stored: StoredSecret) => {
@@ -65,6 +67,8 @@ function callsOf(deps: Deps, row: AccountConnectorRow, hooks: CallOptions & { si
     lockSecret,
     replaceSecret: (lock: number, used: string, replacement: string) => secrets.get(lock)?.replace(used, replacement),
     unlockSecret: (lock: number) => secrets.get(lock)?.release(),
+    inboxStanding: inbox.standing,
+    readInbox: inbox.read,
     reach: secretUseRecorder(deps, row, hooks.use),
     pin: (fingerprint: string) => storeHostKey(deps, row, { hooks, fingerprint }),
     tunnel: (url: string) => hooks.recorder?.start({ method: 'CONNECT', url }).done({ status: 200 }),

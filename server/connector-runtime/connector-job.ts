@@ -1,12 +1,21 @@
 import type { ChatChannel } from '../connectors/contract/chat.ts';
 import type {
+  AdvancedSequence,
   Cell,
   CheckResult,
+  ConsentAnswer,
+  ConsentRequest,
+  Dataset,
   Field,
+  LogMark,
   ReadRequest,
   RequestRecord,
   ResponseRecord,
+  SampledTable,
+  SourceSequence,
   StreamSchema,
+  TableSample,
+  WantedSequence,
 } from '../connectors/contract/connector.ts';
 import type { ParsedParameters } from '../connectors/contract/parameters.ts';
 import type { ConnectorSettings } from './build-connector.ts';
@@ -36,8 +45,14 @@ export type ConnectorCall =
   | { operation: 'check' | 'discover' | 'channels' }
   | ({ operation: 'sample' } & SampleRequest)
   | { operation: 'rows'; request: ReadRequest }
+  | { operation: 'sample_dataset'; dataset: Dataset; limit: number }
+  | { operation: 'sample_table'; sample: TableSample }
   | { operation: 'try_page'; stream_name: string | null }
-  | { operation: 'possible_values'; parameter: string };
+  | { operation: 'possible_values'; parameter: string }
+  | { operation: 'mark_log' | 'sequences'; tables: Pick<StreamSchema, 'namespace' | 'name'>[] }
+  | { operation: 'advance_sequences'; schema: string | null; sequences: WantedSequence[]; dry_run: boolean }
+  | { operation: 'consent_page'; request: ConsentRequest }
+  | { operation: 'consent_tokens'; answer: ConsentAnswer };
 
 export type CallJob = ConnectorCall & {
   settings: ConnectorSettings;
@@ -59,6 +74,9 @@ export interface ConnectorItem {
   values?: Record<string, string>;
   channels?: ChatChannel[];
   sample?: Sample;
+  /** Precedes the sample of a dataset. */
+  fields?: Field[];
+  table?: SampledTable;
   rows?: Cell[][];
   /** The requests so far, and the page once it is read. Neither is redacted. */
   tried?: {
@@ -66,6 +84,11 @@ export interface ConnectorItem {
     page: { records: string[]; found: number; fields: Field[]; next: RequestRecord | null } | null;
   };
   parsed?: ParsedParameters;
+  mark?: LogMark;
+  sequences?: SourceSequence[];
+  advanced?: AdvancedSequence[];
+  consent_page?: string;
+  consent_tokens?: Record<string, unknown>;
 }
 
 export interface LockedSecret {

@@ -1,9 +1,13 @@
 import type {
+  AnyConnector,
   AnySource,
   Cell,
   ConnectorContext,
+  Dataset,
+  InboxStanding,
   PendingRequest,
   Recorder,
+  StoredEvent,
   StoredSecret,
   StreamSchema,
 } from '../connectors/contract/connector.ts';
@@ -11,7 +15,7 @@ import { ConfigurationError } from '../connectors/contract/errors.ts';
 import { parseParameters } from '../connectors/contract/parameters.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { type ParentCalls, serveJobs } from '../platform/limited-process/child.ts';
-import { type BuiltConnector, buildConnector } from './build-connector.ts';
+import { type BuiltConnector, buildConnector, type ConnectorServices, networkFor } from './build-connector.ts';
 import type {
   CallJob,
   ConnectorItem,
@@ -43,7 +47,7 @@ async function* callConnector(job: CallJob, parent: ParentCalls): AsyncGenerator
   const clock = job.now_ms - Date.now();
   const exchanges: Exchanged[] = [];
   try {
-    const built = buildConnector(job.settings, {
+    const services: ConnectorServices = {
       recorder: job.operation === 'try_page' ? keepingRecorder(exchanges) : tunnelRecorder(parent),
       signal: abort.signal,
       cleanUp: (end) => void cleanUps.push(end),
@@ -57,13 +61,34 @@ async function* callConnector(job: CallJob, parent: ParentCalls): AsyncGenerator
       },
       now: () => new Date(Date.now() + clock),
       rotateSecret: (given, work) => rotateSecret(parent, given, work),
-    });
+      inbox: {
+        standing: async () => (await parent.ask('inboxStanding')) as InboxStanding,
+        read: async (range) => (await parent.ask('readInbox', range)) as StoredEvent[],
+      },
+    };
+    if (job.operation === 'consent_page' || job.operation === 'consent_tokens') {
+      yield await consented(job, services);
+      return;
+    }
+    const built = buildConnector(job.settings, services);
     if (job.operation === 'try_page') yield* triedPage(built, { ...job, exchanges });
     else yield* resultOf(built, job);
   } finally {
     abort.abort();
     await Promise.allSettled(cleanUps.map((end) => end()));
   }
+}
+
+type ConsentJob = Extract<CallJob, { operation: 'consent_page' | 'consent_tokens' }>;
+
+/** Without a parsed configuration: what the consent provides is still missing. */
+async function consented(job: ConsentJob, services: ConnectorServices): Promise<ConnectorItem> {
+  const { type, name, parameters } = job.settings;
+  const consent = findConnector(type as 'source', name)?.consent;
+  if (!consent) throw new ConfigurationError('consent_unsupported', `${name} has no consent`);
+  if (job.operation === 'consent_page') return { consent_page: consent.page(parameters, job.request) };
+  const { fetch } = networkFor(job.settings, services);
+  return { consent_tokens: await consent.complete({ fetch, signal: services.signal }, parameters, job.answer) };
 }
 
 const MAX_RECORDS = 20;
@@ -115,9 +140,25 @@ async function* resultOf({ connector, ctx }: BuiltConnector, job: ResultJob): As
     case 'sample':
       if (connector.type === 'source') yield { sample: await readSample(connector, ctx, job) };
       return;
+    case 'sample_dataset':
+      if (connector.type === 'source') yield* datasetSample(connector, ctx, job);
+      return;
+    case 'sample_table':
+      if (connector.type !== 'destination' || !connector.sampleTable) throw unreadable(connector);
+      yield { table: await connector.sampleTable(ctx, job.sample) };
+      return;
     case 'rows':
       if (connector.type !== 'source') return;
       for await (const { rows } of connector.read(ctx, job.request)) yield { rows };
+      return;
+    case 'mark_log':
+      if (connector.type === 'source') yield { mark: await connector.replication!.mark(ctx, job.tables) };
+      return;
+    case 'sequences':
+      if (connector.type === 'source') yield { sequences: await connector.sequences!(ctx, job.tables) };
+      return;
+    case 'advance_sequences':
+      if (connector.type === 'destination') yield { advanced: await connector.advanceSequences!(ctx, job) };
       return;
     case 'discover': {
       // One by one: the service reads a large catalog without a pause.
@@ -127,7 +168,27 @@ async function* resultOf({ connector, ctx }: BuiltConnector, job: ResultJob): As
   }
 }
 
-type ResultJob = Exclude<CallJob, { operation: 'try_page' }>;
+type ResultJob = Exclude<CallJob, { operation: 'try_page' } | ConsentJob>;
+
+const unreadable = ({ display_name }: AnyConnector) =>
+  new ConfigurationError('table_preview_unsupported', `Rows in ${display_name} cannot be read`);
+
+/** The columns of a query, then its first rows. */
+async function* datasetSample(
+  source: AnySource,
+  ctx: ConnectorContext<unknown>,
+  { dataset, limit }: { dataset: Dataset; limit: number },
+): AsyncGenerator<ConnectorItem> {
+  if (!source.describeDataset) {
+    throw new ConfigurationError('datasets_unsupported', `${source.display_name} does not support datasets`);
+  }
+  const stream = await source.describeDataset(ctx, dataset);
+  yield { fields: stream.fields };
+  const columns = stream.fields.map((field) => ({ field, masking: 'none' as const }));
+  const whole = { sync_mode: 'full_refresh' as const, cursor_field: null, state: null, window: null };
+  const request = { ...whole, stream, columns, filters: [], primary_key: [] };
+  yield { sample: await readSample(source, ctx, { request, limit }) };
+}
 
 /** Larger rows are left out: half a value would look like a whole one. */
 const MAX_ROW_LENGTH = 1_000_000;

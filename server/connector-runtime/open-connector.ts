@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts';
 import { buildConnector, type BuiltConnector, type ConnectorSettings } from './build-connector.ts';
 import { withOpened } from './connector-secrets.ts';
 import { filesRootOf } from './files-root.ts';
+import { inboxOf } from './inbox/read-events.ts';
 import { type SecretUse, secretUseRecorder } from './secret-uses.ts';
 import { rotateSecret } from './rotate-secret.ts';
 import { readParameters } from './references/resolve-references.ts';
@@ -21,6 +22,8 @@ export interface ConnectorHooks {
   warn(code: string, message: string): void;
   rateLimited(until: Date): void;
   watch?: ConnectorContext<unknown>['watch'];
+  /** Connections to databases stay open for the next run. A test of the settings has to log in. */
+  keeps_sessions?: boolean;
   /** Called before each HTTP request; throws when none may be sent any more. */
   beforeSend?(): void;
 }
@@ -37,8 +40,10 @@ export async function openConnector(
     log: connectorLog(deps, row),
     now: deps.now,
     reach,
+    ...(hooks.keeps_sessions && { sessions: { kept: deps.sessions, account_connector_id: row.id } }),
     pin: async (fingerprint) => storeHostKey(deps, row, { hooks, fingerprint }),
     rotateSecret: (given, work) => rotateSecret(deps, { row, given, signal: hooks.signal }, work),
+    inbox: inboxOf(deps, row.id),
   });
 }
 

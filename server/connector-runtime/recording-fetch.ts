@@ -1,6 +1,7 @@
 import type { Recorder } from '../connectors/contract/connector.ts';
 import { ConfigurationError } from '../connectors/contract/errors.ts';
 import { guardedFetch } from '../platform/net/guarded-fetch.ts';
+import { activeSpan, type Span } from '../platform/tracing/span.ts';
 import { EgressError, type EgressRules } from '../platform/net/egress-rules.ts';
 
 const BODY_LIMIT = 64 * 1024;
@@ -15,12 +16,16 @@ export function recordingFetch(
   { reach, beforeSend, ...rules }: EgressRules & { reach?(host: string): Promise<void>; beforeSend?(): void },
 ): typeof globalThis.fetch {
   const guarded = guardedFetch(rules, { keepAlive: true });
+  // Streams call from outside of the work that opened the connector.
+  const opener = activeSpan();
   const recorded = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
     const url = new URL(request.url);
     await reach?.(url.host);
     beforeSend?.();
     const body = typeof init.body === 'string' ? init.body : null;
+    const span = requestSpan(activeSpan() ?? opener, request, url);
+    if (span?.propagates) request.headers.set('traceparent', span.traceparent);
     const pending = recorder.start({
       method: request.method,
       url: `${url.origin}${url.pathname}`,
@@ -33,19 +38,35 @@ export function recordingFetch(
       const response = await guarded(request, {
         signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal,
       });
-      return watchBody(response, (received) =>
+      span?.set({ 'http.response.status_code': response.status });
+      return watchBody(response, (received) => {
+        span?.end();
         pending.done(
           { status: response.status, headers: Object.fromEntries(response.headers), ...received },
           { wait: Math.round(performance.now() - start) },
-        ),
-      );
+        );
+      });
     } catch (error) {
+      span?.fail(error);
+      span?.end();
       pending.failed('request_failed', error instanceof Error ? error.message : String(error));
       throw error instanceof EgressError ? new ConfigurationError(error.code, error.message) : error;
     }
   };
   return Object.assign(recorded, { preconnect: fetch.preconnect });
 }
+
+/** Without path and query, which can hold values of users. */
+const requestSpan = (parent: Span | null, { method }: Request, { protocol, hostname, port }: URL) =>
+  parent?.child(method, {
+    kind: 'client',
+    attributes: {
+      'http.request.method': method,
+      'url.scheme': protocol.slice(0, -1),
+      'server.address': hostname,
+      'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+    },
+  }) ?? null;
 
 /** Passes the body through. At its end, or when the reader cancels, reports its size and first 64 KiB. */
 function watchBody(

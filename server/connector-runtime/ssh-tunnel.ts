@@ -1,13 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
-import type { Client, ClientChannel, PublicKeyAuthMethod } from 'ssh2';
-import {
-  AuthenticationError,
-  ConfigurationError,
-  ConnectorError,
-  RetryableError,
-  TimeoutError,
-} from '../connectors/contract/errors.ts';
+import type { Client, ClientChannel } from 'ssh2';
+import { ConfigurationError, ConnectorError, RetryableError, TimeoutError } from '../connectors/contract/errors.ts';
+import { sshLogin } from '../connectors/kits/ssh/login.ts';
 
 export interface TunnelSettings {
   host: string;
@@ -37,8 +31,6 @@ export class HostKeyChangedError extends ConfigurationError {
   }
 }
 
-const KEEPALIVE_MS = 10_000;
-const KEEPALIVES_MISSED = 3;
 /** Time on close for forwarded connections to end, then for the server to acknowledge the disconnect. */
 const DRAIN_MS = 1_500;
 const DISCONNECT_MS = 500;
@@ -69,42 +61,23 @@ export class SshTunnel {
   static async open(settings: TunnelSettings, socket: Duplex, options: TunnelOptions): Promise<SshTunnel> {
     const server = `${settings.host}:${settings.port}`;
     const { host_key_fingerprint: known } = settings;
-    // Loaded with its first use: processes start often, and most never need it.
-    const ssh2 = require('ssh2') as typeof import('ssh2');
-    const client = new ssh2.Client();
     const { username, private_key } = settings;
-    const login: PublicKeyAuthMethod = { type: 'publickey', username, key: private_key };
-    let presented = '';
-    // This listener stays: an `error` event without a listener ends the process.
-    client.on('error', () => {});
-    const ready = new Promise<void>((resolve, reject) => {
-      client.once('ready', resolve).once('error', reject);
-      client.once('close', () => reject(new Error('the server closed the connection')));
+    const { client, presented } = await sshLogin(socket, {
+      server,
+      username,
+      methods: [{ type: 'publickey', username, key: private_key }],
+      host_key_fingerprint: known,
+      timeout_ms: options.timeout_ms,
+      signal: options.signal,
+      hostKeyError: (found) =>
+        new HostKeyChangedError(
+          found,
+          `The host key of the SSH server ${server} is ${found}, expected ${known}. It may be a different server. ` +
+            'If the change is expected, set ssh_tunnel.host_key_fingerprint to the new key, or to null to accept any key',
+        ),
+      advice: 'Check the username and authorize the public key on the server',
     });
-    const abort = () => client.destroy();
-    options.signal.addEventListener('abort', abort, { once: true });
-    try {
-      client.connect({
-        sock: socket,
-        username,
-        authHandler: [login],
-        hostVerifier: (key: Buffer) => {
-          presented = fingerprintOf(key);
-          return known === null || presented === known;
-        },
-        readyTimeout: Math.max(1, options.timeout_ms),
-        keepaliveInterval: KEEPALIVE_MS,
-        keepaliveCountMax: KEEPALIVES_MISSED,
-      });
-      await ready;
-      return new SshTunnel(client, socket, server, presented);
-    } catch (error) {
-      client.destroy();
-      options.signal.throwIfAborted();
-      throw loginError(error as Error, { server, presented, known });
-    } finally {
-      options.signal.removeEventListener('abort', abort);
-    }
+    return new SshTunnel(client, socket, server, presented);
   }
 
   get open(): boolean {
@@ -180,8 +153,6 @@ export class SshTunnel {
   #lost = () => new RetryableError('ssh_connection_lost', `The connection to the SSH server ${this.server} was lost`);
 }
 
-const fingerprintOf = (key: Buffer) => `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`;
-
 function withinTime(ms: number, begin: (done: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
@@ -190,35 +161,6 @@ function withinTime(ms: number, begin: (done: () => void) => void): Promise<void
       resolve();
     });
   });
-}
-
-function loginError(
-  error: Error & { level?: string },
-  { server, presented, known }: { server: string; presented: string; known: string | null },
-): ConnectorError {
-  if (known !== null && presented !== '' && presented !== known) {
-    return new HostKeyChangedError(
-      presented,
-      `The host key of the SSH server ${server} is ${presented}, expected ${known}. It may be a different server. ` +
-        'If the change is expected, set ssh_tunnel.host_key_fingerprint to the new key, or to null to accept any key',
-    );
-  }
-  if (error.level === 'client-authentication') {
-    return new AuthenticationError(
-      'ssh_login_refused',
-      `The SSH server ${server} rejected the login. Check the username and authorize the public key on the server`,
-    );
-  }
-  if (error.level === 'client-timeout') {
-    return new TimeoutError('ssh_timeout', `The SSH server ${server} did not answer in time`);
-  }
-  if (error.level === 'handshake' && /no matching/i.test(error.message)) {
-    return new ConfigurationError('ssh_not_compatible', `${server}: ${error.message}`);
-  }
-  return new RetryableError(
-    'ssh_connection_lost',
-    `The connection to the SSH server ${server} was lost: ${error.message}`,
-  );
 }
 
 function forwardError(

@@ -15,6 +15,7 @@ import { sampleDestination } from './sample/destination.ts';
 import { sampleSource } from './sample/source.ts';
 import { slackDestination } from './slack/destination.ts';
 import { sqliteSource } from './sqlite/source.ts';
+import { webhookSource } from './webhook/source.ts';
 
 /** Every connector. Adding one here is enough for the catalog, the forms, the engine and the tests. */
 const CONNECTORS: AnyConnector[] = [
@@ -29,6 +30,7 @@ const CONNECTORS: AnyConnector[] = [
   fileDestination,
   httpApiSource,
   airbyteManifestSource,
+  webhookSource,
   httpDestination,
   demoSource,
   slackDestination,

@@ -66,7 +66,14 @@ const Authentication = z.discriminatedUnion('type', [
     service: setting,
   }),
   z.strictObject({ type: z.literal('oauth2_client_credentials'), ...tokenEndpoint }),
-  z.strictObject({ type: z.literal('oauth2_refresh_token'), ...tokenEndpoint, refresh_token: setting }),
+  z.strictObject({
+    type: z.literal('oauth2_refresh_token'),
+    ...tokenEndpoint,
+    refresh_token: setting,
+    /** The page where users consent, so that the service obtains the refresh token itself. */
+    authorization_url: template('config').optional(),
+    authorization_parameters: z.record(name, template('config')).default({}),
+  }),
 ]);
 
 /** Shared by all kinds of pagination: when to stop. */

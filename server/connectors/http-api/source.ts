@@ -2,6 +2,7 @@ import { type CheckResult, defineSource, type StreamSchema, type TriedPage } fro
 import { withRequests } from '../kits/rest/read-scope.ts';
 import { type Api, type Context, openApi, streamOf } from './api.ts';
 import { describeStream, schemaFrom } from './columns.ts';
+import { httpApiConsent } from './consent.ts';
 import { allSlices, firstPage, readPages } from './pages.ts';
 import type { StreamDefinition } from './definition.ts';
 import { readStream } from './read.ts';
@@ -16,6 +17,7 @@ export const httpApiSource = defineSource<HttpApiConfig>({
   version: '1.0.0',
   release_stage: 'generally_available',
   auth_methods: ['none', 'api_key', 'basic', 'oauth2'],
+  consent: httpApiConsent,
   supported_sync_modes: ['full_refresh', 'incremental'],
   pushdown: { masking: [], filters: false },
   config: HttpApiConfig,

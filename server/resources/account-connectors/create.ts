@@ -13,6 +13,9 @@ import { namedConnector, refuseUnsupported } from './settings.ts';
 import { checkOwnSshKey } from './ssh-key.ts';
 import { testRow } from '../../connector-runtime/test-outcome.ts';
 import { tunnelAfter } from './tunnel.ts';
+import { spendConsent, withConsent } from './consents/use.ts';
+import { draftRow } from '../access/draft-row.ts';
+import { openInbox } from './webhooks/inbox.ts';
 
 /**
  * Creates a source or destination and tests it, unless `test_connection` is false. It is created even if the
@@ -25,7 +28,7 @@ export async function createAccountConnector(
   requirePermission(ctx, `${input.connector_type}s.create`);
   checkUsageRange(input.usage);
   await checkOwnSshKey(ctx, input.ssh_tunnel);
-  const draft = await draftOf(ctx, input);
+  const draft = await draftOf(ctx, await consented(ctx, input));
   if (draft.secrets !== null || draft.ssh_tunnel !== null) requireRecentSignIn(ctx);
   const tested = input.test_connection && draft.status !== 'pending_auth';
   const row = tested ? { ...draft, ...(await testRow(ctx.deps, draft, actorOf(ctx.principal))).outcome } : draft;
@@ -33,6 +36,8 @@ export async function createAccountConnector(
     const inside = { ...ctx, db };
     await checkLimit(inside, await accountPlan(inside), { limit: `max_${row.connector_type}s`, range: input.usage });
     await refuseDuplicateName(input.connector_type, db.insert(accountConnectors).values(row));
+    await openInbox(db, row);
+    if (input.oauth_consent) await spendConsent(db, input.oauth_consent);
     await emitAccountConnectorEvent(inside, 'account_connector_created', { row });
     await emitTransition(inside, null, row);
     if (row.connector_type === 'source' && row.status === 'active') {
@@ -40,6 +45,14 @@ export async function createAccountConnector(
     }
   });
   return getAccountConnector(ctx, { account_connector_id: row.id });
+}
+
+async function consented(ctx: Ctx, input: CreateAccountConnectorRequest): Promise<CreateAccountConnectorRequest> {
+  const { oauth_consent: consent, parameters: given } = input;
+  if (!consent) return input;
+  const connector = namedConnector(ctx, input);
+  const use = { connector, consent, account_connector_id: null, given, stored: {} };
+  return { ...input, parameters: await withConsent(ctx, use) };
 }
 
 /**
@@ -61,35 +74,14 @@ export async function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): P
   const ssh_tunnel = tunnelAfter(ctx, input.ssh_tunnel, null);
   refuseUnsupported(connector, input);
   const { all, lacks_credentials } = await checkParameters(ctx, connector, input.parameters, {});
-  const identity = { id: Bun.randomUUIDv7(), account_id: ctx.principal.account_id };
-  const now = ctx.deps.now().toISOString();
+  const row = draftRow(ctx.deps, ctx.principal, input);
   return {
-    ...identity,
-    ...sealParameters(ctx.deps, connector, { row: identity, all }),
-    name: input.name,
-    connector_type: input.connector_type,
-    connector_name: input.connector_name,
+    ...row,
+    ...sealParameters(ctx.deps, connector, { row, all }),
     status: lacks_credentials ? 'pending_auth' : 'pending_test',
-    status_reason: null,
-    status_message: null,
     auth_method: connector.auth_methods.find((one) => one === input.auth_method) ?? connector.auth_methods[0] ?? 'none',
     ssh_tunnel,
     datasets: input.datasets ?? [],
-    last_test: { status: 'skipped', checks: [] },
-    last_tested_at: null,
     credentials_expire_at: input.credentials_expire_at ?? null,
-    announced_days: [],
-    catalog_status: 'never',
-    catalog_refreshed_at: null,
-    failure_streak: 0,
-    retest_at: null,
-    retests: 0,
-    free_until: null,
-    free_end_told_at: null,
-    created_by: ctx.principal.user_id,
-    created_at: now,
-    updated_at: now,
-    revision: 1,
-    deleted_at: null,
   };
 }

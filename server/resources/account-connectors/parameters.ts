@@ -62,7 +62,7 @@ export async function checkParameters(
 }
 
 /** Secrets by reference that the operator does not allow to the account. */
-function refuseReferences(
+export function refuseReferences(
   { deps, principal }: Pick<Ctx, 'principal' | 'deps'>,
   connector: AnyConnector,
   given: Record<string, unknown>,

@@ -4,6 +4,8 @@ import { act, read, router, write } from '../../api/procedure.ts';
 import { UsageRange } from '../../api/usage-range.ts';
 import { ConnectorType } from '../../api/wire-types.ts';
 import { updateAccountConnectorCatalog } from './catalog.ts';
+import { beginConsent, getConsent } from './consents/begin.ts';
+import { BeginConsentRequest, BegunConsent, OAuthConsent } from './consents/schema.ts';
 import { AccountConnectorCatalogItemSchema, UpdateAccountConnectorCatalogRequest } from './catalog-schema.ts';
 import { ComparedParameters, differingParameters } from './compare.ts';
 import { checkAccountConnector, createAccountConnector } from './create.ts';
@@ -23,9 +25,11 @@ import {
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { listSecretUses, SecretUsesQuery, SecretUseSchema } from './secrets/uses.ts';
 import { updateAccountConnector } from './update.ts';
-import { PageTrial, PageTrialRequest, tryPage } from './try-page.ts';
+import { DatasetTrial, DatasetTrialRequest, tryDataset } from './trials/try-dataset.ts';
+import { PageTrial, PageTrialRequest, tryPage } from './trials/try-page.ts';
 import { validateParameter } from './validate-parameter.ts';
 import { ValidationRequest, ValidationResult } from './validation-schema.ts';
+import { getWebhookInbox, RotateWebhookAddressRequest, rotateWebhookAddress, WebhookInbox } from './webhooks/inbox.ts';
 
 // The required permission depends on the row's type, so the services check it after loading the row.
 const create = ['sources.create', 'destinations.create'] as const;
@@ -98,6 +102,47 @@ export const accountConnectorsRouter = router({
     )
     .output(PageTrial)
     .mutation(({ ctx, input }) => tryPage(ctx, input)),
+  tryDataset: act('data.preview')
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}/dataset_trials', {
+        operation_id: 'try_dataset',
+        summary: 'Read the first rows of a query before it is saved as a dataset',
+        description:
+          'Returns the columns and the first rows, unmasked. Needs the permission to edit the source, too. Nothing is stored.',
+        addition: true,
+        body: DatasetTrialRequest,
+        errors: [400],
+      }),
+    )
+    .output(DatasetTrial)
+    .mutation(({ ctx, input }) => tryDataset(ctx, input)),
+  beginConsent: act([...create, ...update])
+    .concat(
+      rest('POST', '/oauth_consents', {
+        operation_id: 'begin_oauth_consent',
+        summary: 'Begin a consent at the provider of a source, instead of entering its tokens',
+        description:
+          'Open `url` in a browser of the same person. Once the status is `completed`, create or update the source with `oauth_consent`, within 30 minutes. No response contains the tokens.',
+        addition: true,
+        status: 201,
+        body: BeginConsentRequest,
+        errors: [400],
+      }),
+    )
+    .output(BegunConsent)
+    .mutation(({ ctx, input }) => beginConsent(ctx, input)),
+  consent: read
+    .concat(
+      rest('GET', '/oauth_consents/{oauth_consent_id}', {
+        operation_id: 'get_oauth_consent',
+        summary: 'Get the status of a consent that the caller began',
+        description:
+          'A consent is `pending` until the provider sends the browser back. Consents of other users are 404.',
+        addition: true,
+      }),
+    )
+    .output(OAuthConsent)
+    .query(({ ctx, input }) => getConsent(ctx, input)),
   get: read
     .concat(
       rest('GET', '/account_connectors/{connector_type}/{account_connector_id}', {
@@ -229,6 +274,32 @@ export const accountConnectorsRouter = router({
     )
     .output(z.array(SecretUseSchema))
     .query(({ ctx, input }) => listSecretUses(ctx, input)),
+  webhookInbox: read
+    .concat(
+      rest('GET', '/account_connectors/{account_connector_id}/webhook', {
+        operation_id: 'get_webhook_inbox',
+        summary: 'Get the address of a source that receives events, and what it has received',
+        description:
+          'Without a signature, callers that know the address can send events. Needs the permission to edit the source.',
+        addition: true,
+        errors: [400, 403],
+      }),
+    )
+    .output(WebhookInbox)
+    .query(({ ctx, input }) => getWebhookInbox(ctx, input)),
+  rotateWebhookAddress: write('sources.update')
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}/webhook/rotate', {
+        operation_id: 'rotate_webhook_address',
+        summary: 'Give a source that receives events a new address',
+        description: 'The address before it works for `overlap_hours` more, so that no event is lost meanwhile.',
+        addition: true,
+        body: RotateWebhookAddressRequest,
+        errors: [400],
+      }),
+    )
+    .output(WebhookInbox)
+    .mutation(({ ctx, input }) => rotateWebhookAddress(ctx, input)),
   differingParameters: act(update)
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/differing_parameters', {

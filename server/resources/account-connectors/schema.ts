@@ -1,3 +1,4 @@
+import { GivenConsent } from './consents/schema.ts';
 import { z } from 'zod';
 import { AUTH_METHODS } from '../../../db/schema/index.ts';
 import {
@@ -132,6 +133,7 @@ const settings = {
       'Values by name, as in the catalog. In an update, omitted parameters stay unchanged and null resets to the default.',
   }),
   auth_method: text(1, 50),
+  oauth_consent: GivenConsent,
   ssh_tunnel: SshTunnelRequest.nullable(),
   datasets: z.array(z.strictObject({ name: name(), sql: text(1, 100_000) })).max(500),
   credentials_expire_at: moment()

@@ -18,6 +18,8 @@ import { findAccountConnector, getAccountConnector } from './query.ts';
 import { requireSecretsAgain } from './secrets/redirected-secrets.ts';
 import type { AccountConnectorSchema, UpdateAccountConnectorRequest } from './schema.ts';
 import { refuseUnsupported } from './settings.ts';
+import type { GivenConsent } from './consents/schema.ts';
+import { spendConsent, withConsent } from './consents/use.ts';
 import { checkOwnSshKey } from './ssh-key.ts';
 import { testRow } from '../../connector-runtime/test-outcome.ts';
 import { tunnelAfter } from './tunnel.ts';
@@ -40,7 +42,8 @@ export async function updateAccountConnector(
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   if (!connector) throw badRequest('unknown_connector', `Connector "${row.connector_name}" is no longer available`);
   await checkOwnSshKey(ctx, input.ssh_tunnel);
-  const { changes, retest } = await changesOf(ctx, { row, connector, input });
+  const changing = { row, connector, input: await consented(ctx, { row, connector, input }) };
+  const { changes, retest } = await changesOf(ctx, changing);
   refuseUnsupported(connector, input);
   const changed_fields = Object.keys(changes).filter((key) => !UNTOLD.includes(key));
   if (changed_fields.length === 0) return getAccountConnector(ctx, input);
@@ -48,9 +51,29 @@ export async function updateAccountConnector(
   const tested = retest && changes.status === 'pending_test' && input.test_connection !== false;
   const outcome = tested ? (await testRow(ctx.deps, { ...row, ...changes }, actorOf(ctx.principal))).outcome : {};
   await ctx.db.transaction((db) =>
-    store({ ...ctx, db }, row, { changes: { ...changes, ...outcome }, changed_fields, retest }),
+    store({ ...ctx, db }, row, {
+      changes: { ...changes, ...outcome },
+      changed_fields,
+      retest,
+      consent: input.oauth_consent,
+    }),
   );
   return getAccountConnector(ctx, input);
+}
+
+async function consented(
+  ctx: Ctx,
+  {
+    row,
+    connector,
+    input,
+  }: { row: AccountConnectorRow; connector: AnyConnector; input: UpdateAccountConnectorRequest },
+): Promise<UpdateAccountConnectorRequest> {
+  const { oauth_consent: consent, parameters: given = {} } = input;
+  if (!consent) return input;
+  const stored = openParameters(ctx.deps, row);
+  const use = { connector, consent, account_connector_id: row.id, given, stored };
+  return { ...input, parameters: await withConsent(ctx, use) };
 }
 
 function refuseStaleOrImmutable(row: AccountConnectorRow, input: UpdateAccountConnectorRequest): void {
@@ -129,7 +152,7 @@ async function refuseWhileRunning(ctx: Ctx, row: AccountConnectorRow): Promise<v
 async function store(
   ctx: Ctx,
   row: AccountConnectorRow,
-  change: { changes: Changes; changed_fields: string[]; retest: boolean },
+  change: { changes: Changes; changed_fields: string[]; retest: boolean; consent: GivenConsent | undefined },
 ): Promise<void> {
   const { changes, changed_fields, retest } = change;
   const storing = ctx.db
@@ -145,6 +168,7 @@ async function store(
     .returning();
   const [changed] = await refuseDuplicateName(row.connector_type, storing);
   if (!changed) throw stale(null);
+  if (change.consent) await spendConsent(ctx.db, change.consent);
   await emitAccountConnectorEvent(ctx, 'account_connector_updated', { row: changed, changed_fields });
   await emitTransition(ctx, row.status, changed);
   const other_streams = retest || changes.datasets !== undefined;

@@ -1,16 +1,16 @@
 import { z } from 'zod';
-import type { AccountConnectorRow } from '../../../db/schema/index.ts';
-import { tryPage as tryFirstPage } from '../../connector-runtime/account-connector-calls.ts';
-import { openParameters } from '../../connector-runtime/connector-secrets.ts';
-import { LOGICAL_TYPES } from '../../connectors/contract/connector.ts';
-import { findConnector } from '../../connectors/registry.ts';
-import { badRequest } from '../../platform/errors.ts';
-import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
-import { count, idInBody, text } from '../../api/wire-types.ts';
-import { draftOf } from './create.ts';
-import { checkParameters, sealParameters } from './parameters.ts';
-import { findAccountConnector } from './query.ts';
-import { redirectedSecrets } from './secrets/redirected-secrets.ts';
+import type { AccountConnectorRow } from '../../../../db/schema/index.ts';
+import { tryPage as tryFirstPage } from '../../../connector-runtime/account-connector-calls.ts';
+import { openParameters } from '../../../connector-runtime/connector-secrets.ts';
+import { LOGICAL_TYPES } from '../../../connectors/contract/connector.ts';
+import { findConnector } from '../../../connectors/registry.ts';
+import { badRequest } from '../../../platform/errors.ts';
+import { actorOf, type Ctx, requirePermission } from '../../../api/procedure.ts';
+import { count, idInBody, text } from '../../../api/wire-types.ts';
+import { draftOf } from '../create.ts';
+import { checkParameters, sealParameters } from '../parameters.ts';
+import { findAccountConnector } from '../query.ts';
+import { redirectedSecrets } from '../secrets/redirected-secrets.ts';
 
 export const PageTrialRequest = z
   .strictObject({

@@ -106,6 +106,7 @@ export class Attempt {
       use: useOf(this.claim),
       recorder,
       signal: this.signal,
+      keeps_sessions: true,
       cleanUp: (work) => void this.#cleanUps.push(work),
       warn: (code, message) => this.warn(code, message),
       watch: (session) => this.#watchdog.add(side, session),

@@ -9,8 +9,10 @@ import { requestKeeper } from '../runs/shared-snapshot.ts';
 import { classifyError } from './classify-error.ts';
 import { fencedOutcome } from './fenced.ts';
 import { replicate } from './replication/replicate.ts';
+import { requestLineage } from './lineage/report-lineage.ts';
 import { moveStream } from './move-stream.ts';
 import { endAttempt, type Outcome } from '../runs/end-attempt.ts';
+import { inSpan } from '../platform/tracing/span.ts';
 import { failStream, howToTakeUp } from '../runs/worker-deaths.ts';
 
 /** The attempts of this process, by run. */
@@ -49,6 +51,8 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
     const claimed = await claimStreams(tx, stream_run_id, deps.worker_id);
     const opening = claimed.claims.find(({ opens_snapshot }) => opens_snapshot);
     if (opening) await requestKeeper(tx, deps.queue, opening.run);
+    const beginning = claimed.claims.find(({ begins_run }) => begins_run);
+    if (beginning) await requestLineage(tx, deps, beginning.run.id);
     return claimed;
   });
   if (is_early) await postponeStream(deps, stream_run_id, EARLY_MS);
@@ -131,8 +135,19 @@ export async function postponeStream({ db, queue }: Deps, stream_run_id: string,
 }
 
 async function moveOne(deps: Deps, attempt: Attempt): Promise<Outcome | null> {
+  const { run, stream_run } = attempt.claim;
+  const attributes = {
+    'pipeline.account_id': run.account_id,
+    'pipeline.connection_id': run.connection_id,
+    'pipeline.connection_run_id': run.id,
+    'pipeline.stream_run_id': stream_run.id,
+    'pipeline.stream': stream_run.stream_name,
+    'pipeline.attempt': stream_run.attempt,
+  };
   try {
-    const moved = await Promise.race([moveStream(attempt), abortTimeout(attempt)]);
+    const moved = await inSpan('move stream', { attributes }, () =>
+      Promise.race([moveStream(attempt), abortTimeout(attempt)]),
+    );
     return moved ?? (await fencedOutcome(attempt, null));
   } catch (error) {
     return classifyError(deps, attempt, error);

@@ -23,6 +23,7 @@ import type { Outcome } from '../runs/end-attempt.ts';
 import { reportLost } from '../runs/shared-snapshot.ts';
 import { isSnapshotLost, joinMoment } from './one-moment/join-snapshot.ts';
 import { columnsAfter, recordColumns, targetColumns, warnAboutNewColumns } from './column-history.ts';
+import { requireDisk } from '../connector-runtime/files-root.ts';
 import { openConnector } from '../connector-runtime/open-connector.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import { loadCurrentStream } from '../catalog/resolve-stream.ts';
@@ -100,7 +101,10 @@ export async function openSides(
 ): Promise<{ source: Side<AnySource>; destination: Side<AnyDestination> }> {
   const { claim, deps } = attempt;
   const from = await onSide('source', () => openConnector(deps, claim.source, attempt.hooks('source')));
-  const to = await onSide('destination', () => openConnector(deps, claim.destination, attempt.hooks('destination')));
+  const to = await onSide('destination', async () => {
+    await requireDisk(deps, claim.destination.account_id);
+    return openConnector(deps, claim.destination, attempt.hooks('destination'));
+  });
   return {
     source: { connector: from.connector as AnySource, ctx: from.ctx },
     destination: { connector: to.connector as AnyDestination, ctx: to.ctx },

@@ -1,8 +1,9 @@
 /**
- * `bun tests/bench/cdc.ts [changes] [rounds]`: whole runs from POST …/run to `succeeded` that bring changes of a table
- * into another database, against `pg_recvlogical` writing the same changes to a file, in the same run; and how long a
- * single change takes from its commit, with a run started at once, until it can be read at the destination. Needs
- * Debian's postgresql-15.
+ * `bun tests/bench/cdc.ts [changes=100000] [rounds=3]`: whole runs from POST …/run to `succeeded` that bring changes of a
+ * table into another database, against a native subscription that applies the same changes and `pg_recvlogical` that
+ * writes them to a file, in the same rounds; and how long a single change takes from its commit, with a run started at
+ * once, until it can be read at the destination. Processor time is that of the contestant and of the database server
+ * together: it depends less on what else the machine does. Needs Debian's postgresql-15.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,78 +14,155 @@ import { median, report, type Times } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
 const CHANGES = Number(process.argv[2] ?? 100_000);
-const ROUNDS = Number(process.argv[3] ?? 5);
+const ROUNDS = Number(process.argv[3] ?? 3);
 const SINGLE = 10;
-const TRANSACTIONS = 100;
+const GOALS: [string, number][] = [
+  ['a subscription', 1.3],
+  ['pg_recvlogical', 0.5],
+];
+const SHAPES = [
+  { name: 'transactions of one change', each: 1 },
+  { name: 'transactions of 1,000 changes', each: 1000 },
+  { name: 'one transaction', each: CHANGES },
+];
 
-const cluster = await startCluster(['wal_level=logical']);
+const cluster = await startCluster([
+  'wal_level=logical',
+  // Otherwise a subscription that was disabled begins up to 5 s after it is enabled.
+  'wal_retrieve_retry_interval=50ms',
+]);
 const service = await startService();
 const folder = mkdtempSync(join(tmpdir(), 'data-pipelines-cdc-'));
 const source = postgres(cluster.url('src'), { max: 1, onnotice: () => {} });
 const destination = postgres(cluster.url('dst'), { max: 1, onnotice: () => {} });
+const subscriber = postgres(cluster.url('sub'), { max: 1, onnotice: () => {} });
+const TABLE =
+  'create table events (id bigint primary key, kind int, note text, amount numeric(14,4), happened timestamptz, payload jsonb)';
+const receive = `pg_recvlogical -d "$SRC" --slot peer`;
+let next_id = 10_000_000;
+let marked = 0;
 try {
+  cluster.psql('postgres', 'create database sub');
   cluster.psql(
     'src',
-    `create table events (id bigint primary key, kind int, note text, amount numeric(14,4), happened timestamptz, payload jsonb);
+    `${TABLE}; create table mark (n int primary key); insert into mark values (0);
      insert into events select n, n % 100, 'note ' || md5(n::text), n * 1.2345, now(), jsonb_build_object('i', n) from generate_series(1, ${CHANGES}) n;
-     create publication peer for table events`,
+     create publication peer for table events, mark`,
   );
   const connection = await connect();
   await runToEnd(service, connection);
-  const receive = `pg_recvlogical -d "$SRC" --slot peer`;
   // It stays, as the service's does: the position at which a slot starts to decode depends on earlier confirmations.
   cluster.time(`${receive} --create-slot --plugin pgoutput`);
-  const times: Times = {};
-  for (let round = 0; round < ROUNDS; round += 1) {
-    await change(round);
-    const [end] = await source`select pg_current_wal_flush_lsn()::text as lsn`;
-    const options = `-o proto_version=1 -o publication_names=peer --no-loop --endpos ${end!.lsn}`;
-    const peer = () =>
-      (times['pg_recvlogical'] ??= []).push(
-        cluster.time(`${receive} --start ${options} -f ${join(folder, `changes-${round}`)}`),
-      );
-    if (round % 2 === 0) peer();
-    (times.run ??= []).push((await runToEnd(service, connection)).seconds);
-    if (round % 2 === 1) peer();
-  }
-  report('Changes of a table to another database', CHANGES, times, [['run', 'pg_recvlogical', 0.5]]);
+  await subscribe();
+  for (const shape of SHAPES) await measure(connection, shape);
   await compare();
   console.log(`  worker's peak memory: ${service.workerPeakMb()} MB`);
   await latency(connection);
 } finally {
-  await Promise.all([source.end(), destination.end()]);
+  await subscriber`drop subscription if exists peer`.catch(() => {});
+  await Promise.all([source.end(), destination.end(), subscriber.end()]);
   await service.stop();
   await cluster.stop();
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Of every ten changes six are updates, two inserts and two deletes; transactions of a thousand. */
-async function change(round: number): Promise<void> {
-  const each = CHANGES / TRANSACTIONS;
-  for (let index = 0; index < TRANSACTIONS; index += 1) {
-    const low = round * CHANGES + index * each;
-    await source.begin(async (tx) => {
-      await tx`update events set note = note || '.', happened = clock_timestamp()
-        where id in (select id from events order by id limit ${each * 0.6} offset ${each * 0.2 + index})`;
-      await tx`insert into events select n, n % 100, 'new ' || md5(n::text), n, now(), '{}'
-        from generate_series(${low + 10_000_000}::bigint, ${low + 10_000_000 + each * 0.2 - 1}::bigint) n`;
-      await tx`delete from events where id in (select id from events order by id limit ${each * 0.2})`;
-    });
+async function measure(connection: string, { name, each }: (typeof SHAPES)[number]): Promise<void> {
+  const times: Times = {};
+  const work: Times = {};
+  const contestants: [string, () => Promise<number>][] = [
+    ['run', async () => (await runToEnd(service, connection)).seconds],
+    ['a subscription', subscribed],
+    ['pg_recvlogical', received],
+  ];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await change(each);
+    // Each of them is first in some of the rounds.
+    for (const [one, run] of [...contestants.slice(round % 3), ...contestants.slice(0, round % 3)]) {
+      const before = { server: cluster.seconds(), worker: service.seconds() };
+      (times[one] ??= []).push(await run());
+      (work[`the server in ${one}`] ??= []).push(cluster.seconds() - before.server);
+      if (one === 'run') (work['the worker'] ??= []).push(service.seconds() - before.worker);
+    }
   }
+  report(
+    `Changes of a table to another database, ${name}`,
+    CHANGES,
+    times,
+    GOALS.map(([peer, goal]) => ['run', peer, goal]),
+  );
+  for (const [one, seconds] of Object.entries(work))
+    console.log(`  processor time of ${one}: ${median(seconds).toFixed(2)} s`);
+}
+
+/** Of every ten changes six are updates, two inserts and two deletes. */
+async function change(each: number): Promise<void> {
+  const numbers = await source`select id from events order by id limit ${CHANGES}`;
+  const gone = Math.floor(numbers.length * 0.2);
+  await source.unsafe(`create temp table turns as select n, id from (
+    select row_number() over (order by id) n, id from events order by id limit ${CHANGES * 0.8}) q`);
+  const turn = (condition: string) => `
+    update events set note = note || '.', happened = clock_timestamp() where id in (select id from turns where n > ${gone} and ${condition});
+    insert into events select ${next_id} + n, n % 100, 'new ' || md5(n::text), n, now(), '{}' from turns where n <= ${gone} and ${condition};
+    delete from events where id in (select id from turns where n <= ${gone} and ${condition});`;
+  if (each === 1) {
+    await source.unsafe(`create index on turns (n); analyze turns`);
+    await source.unsafe(`do $$ declare t record; begin
+      for t in select * from turns order by n loop
+        if t.n > ${gone} then update events set note = note || '.', happened = clock_timestamp() where id = t.id; commit;
+        else
+          insert into events values (${next_id} + t.n, t.n % 100, 'new ' || md5(t.n::text), t.n, now(), '{}'); commit;
+          delete from events where id = t.id; commit;
+        end if;
+      end loop; end $$`);
+  } else {
+    const parts = Math.ceil(CHANGES / each);
+    for (let part = 0; part < parts; part += 1) await source.begin((tx) => tx.unsafe(turn(`n % ${parts} = ${part}`)));
+  }
+  await source`drop table turns`;
+  next_id += 10_000_000;
+  marked += 1;
+  await source`update mark set n = ${marked}`;
+}
+
+async function subscribe(): Promise<void> {
+  await subscriber.unsafe(`${TABLE}; create table mark (n int primary key)`);
+  cluster.time(`psql -qX "$SRC" -c 'copy events to stdout' | psql -qX "$SUB" -c 'copy events from stdin'`);
+  await subscriber`insert into mark values (0)`;
+  // A subscription cannot create its slot on the server that it is on itself.
+  await source`select pg_create_logical_replication_slot('peer_sub', 'pgoutput')`;
+  await subscriber.unsafe(`create subscription peer connection '${cluster.url('src')}' publication peer
+    with (create_slot = false, slot_name = 'peer_sub', copy_data = false, enabled = false)`);
+}
+
+async function subscribed(): Promise<number> {
+  const began = performance.now();
+  await subscriber`alter subscription peer enable`;
+  while ((await subscriber`select 1 from mark where n = ${marked}`).length === 0) await Bun.sleep(20);
+  const seconds = (performance.now() - began) / 1000;
+  await subscriber`alter subscription peer disable`;
+  while ((await source`select 1 from pg_replication_slots where slot_name = 'peer_sub' and active`).length > 0)
+    await Bun.sleep(20);
+  return seconds;
+}
+
+async function received(): Promise<number> {
+  const [end] = await source`select pg_current_wal_flush_lsn()::text as lsn`;
+  const options = `-o proto_version=1 -o publication_names=peer --no-loop --endpos ${end!.lsn}`;
+  return cluster.time(`${receive} --start ${options} -f ${join(folder, 'changes')}`);
 }
 
 async function compare(): Promise<void> {
   const sum =
     "select count(*)::int as n, md5(string_agg(md5(row(t.id, kind, note, amount, happened, payload)::text), '' order by id)) as sum from events t";
-  const [[ours], [theirs]] = await Promise.all([destination.unsafe(sum), source.unsafe(sum)]);
-  if (!Bun.deepEquals({ ...ours }, { ...theirs })) throw new Error('source and destination differ');
+  const sums = await Promise.all([source, destination, subscriber].map(async (side) => [...(await side.unsafe(sum))]));
+  for (const one of sums) if (!Bun.deepEquals(one, sums[0])) throw new Error('source and destination differ');
 }
 
 /** From the commit of one change, with a run started by it, until the destination's readers see it. */
 async function latency(connection: string): Promise<void> {
   const seconds: number[] = [];
   for (let index = 0; index < SINGLE; index += 1) {
-    const id = 90_000_000 + index;
+    const id = 900_000_000 + index;
     await source`insert into events values (${id}, 1, 'single', 1, now(), '{}')`;
     const committed = performance.now();
     const run = runToEnd(service, connection);

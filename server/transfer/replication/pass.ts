@@ -27,7 +27,7 @@ interface Pass {
   copies: RunningCopies;
   sides: OpenSides;
   writer: ReplicationWriter;
-  members: Member[];
+  members: readonly Member[];
   reader_id: string;
   progress: { progressed: boolean };
   records: CommitRecords;
@@ -46,7 +46,7 @@ export async function readPass(
   const attempts = shared.pending.filter((attempt) => !copies.has(attempt));
   if (attempts.length === 0) {
     if (copies.size === 0) return true;
-    await copies.next();
+    await copies.all();
     return false;
   }
   copies.renew();
@@ -63,7 +63,7 @@ async function openAndRead(
 ): Promise<boolean> {
   const [leader] = attempts as [Attempt];
   const sides = await openSides(leader);
-  const { source, destination } = sides;
+  const { destination } = sides;
   const prepared = await prepareAll(attempts, sides);
   const targets = prepared.map(({ target }, at) => ({
     target,
@@ -78,15 +78,12 @@ async function openAndRead(
     }
     const reader_id = leader.claim.connection.id;
     const members = await membersOf(attempts, sides, { prepared, streams: writer.streams, reader_id });
-    const placed = members.filter(({ request }) => request.state !== null);
-    const isNew = members.filter(({ request }) => request.state === null);
-    if (placed.length > 0 && isNew.length > 0) {
-      const request = { reader_id, streams: placed.map((member) => member.request) };
-      if (await onSide('source', () => source.connector.replication!.canCopy(source.ctx, request))) {
-        await writer.abort();
-        copies.start(isNew.map(({ attempt }) => attempt));
-        return false;
-      }
+    const copied = await toCopy(members, sides, writer);
+    if (copied.length > 0) {
+      await writer.abort();
+      await estimateFirstReads({ members: copied, sides });
+      copies.start(copied.map(({ attempt }) => attempt));
+      return false;
     }
     await registerConsumers(
       leader.deps.db,
@@ -98,6 +95,27 @@ async function openAndRead(
     await writer.abort().catch((failed) => leader.deps.log.warn({ err: failed }, 'writer could not be aborted'));
     throw error;
   }
+}
+
+/**
+ * The streams that are read in full on their own: while others go on, or at a first read of several, which no table of
+ * the destination can show in part. Any other first read is one commit.
+ */
+async function toCopy(
+  members: readonly Member[],
+  { source: { connector, ctx } }: OpenSides,
+  { streams }: ReplicationWriter,
+): Promise<readonly Member[]> {
+  const { copiesAtOnce, canCopy } = connector.replication!;
+  const placed = members.filter(({ request }) => request.state !== null);
+  const isNew = members.filter(({ request }) => request.state === null);
+  if (placed.length === 0) {
+    const hasTables = streams.some(({ held }) => held?.has_table !== false);
+    return isNew.length > 1 && copiesAtOnce && !hasTables ? isNew : [];
+  }
+  if (isNew.length === 0) return [];
+  const request = { reader_id: members[0]!.attempt.claim.connection.id, streams: placed.map((one) => one.request) };
+  return (await onSide('source', () => canCopy(ctx, request))) ? isNew : [];
 }
 
 /** An earlier attempt crashed after the destination's final commit: only our record is missing. */
@@ -169,7 +187,7 @@ async function following(
   };
 }
 
-async function estimateFirstReads({ members, sides: { source } }: Pass): Promise<void> {
+async function estimateFirstReads({ members, sides: { source } }: Pick<Pass, 'members' | 'sides'>): Promise<void> {
   const { estimate } = source.connector;
   if (!estimate) return;
   for (const { attempt, request } of members) {
@@ -200,7 +218,7 @@ async function applyAll(
     if (!batch.states) return;
     states = batch.states;
     if (!due && !batch.complete && (!follows || hasMore)) return;
-    await commit(pass, states, batch.parts.length === 0);
+    await commit(pass, states, batch.parts.length === 0 || batch.complete === true);
     pace.reset();
     if (!batch.lag || performance.now() - lag_stored < LAG_MS) return;
     lag_stored = performance.now();

@@ -19,10 +19,14 @@ export class CommitRecords {
     Object.assign(member.attempt.progress, counts);
     member.state_version += 1;
     this.#waiting.set(member, { state, state_version: member.state_version, counts });
-    if (this.#running || this.#timer) return;
+    this.#schedule();
+  }
+
+  /** The streams of one commit are added one after the other, so even the first record waits for the others. */
+  #schedule(): void {
+    if (this.#running || this.#timer || this.#waiting.size === 0) return;
     const pause = this.#recorded + EVERY_MS - performance.now();
-    if (pause <= 0) this.#start();
-    else this.#timer = setTimeout(() => this.#start(), pause);
+    this.#timer = setTimeout(() => this.#start(), Math.max(0, pause));
   }
 
   /** Resolves once everything is recorded. */
@@ -49,6 +53,7 @@ export class CommitRecords {
       .catch((error: unknown) => void (this.#failed ??= { error }))
       .finally(() => {
         this.#running = null;
+        this.#schedule();
       });
   }
 

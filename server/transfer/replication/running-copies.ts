@@ -51,17 +51,15 @@ export class RunningCopies {
   start(attempts: readonly Attempt[]): void {
     const work = this.#copy(attempts);
     for (const attempt of attempts) {
-      attempt.note('copying', `Copies all rows of ${attempt.claim.stream.name} while the other streams go on`);
+      attempt.note('copying', `Copies all rows of ${attempt.claim.stream.name} beside the other streams`);
       this.#from.set(attempt, null);
       this.#running.set(attempt, work);
     }
   }
 
-  /** Resolves once one of the copies has ended. */
-  async next(): Promise<void> {
-    if (this.#settled.signal.aborted) this.#settled = new AbortController();
-    const { signal } = this.#settled;
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  /** Resolves once all of the copies have ended. */
+  async all(): Promise<void> {
+    await Promise.allSettled(this.#running.values());
   }
 
   /** Call it at the start of a pass: what has settled before is among its streams. */

@@ -49,6 +49,8 @@ interface Comparing {
   /** Rows have a key. */
   key: boolean;
   since: LoadedUpTo;
+  /** A run applies changes meanwhile, so that rows may be on their way for some time. */
+  is_live: boolean;
   signal: AbortSignal;
 }
 
@@ -59,12 +61,15 @@ interface Pair {
 }
 
 /** Compares a stream with its table: by ranges, then by the keys of the ranges that differ, until these hold still. */
-export async function compare(sides: ComparedSides, { refuse, key, since, signal }: Comparing): Promise<Result> {
+export async function compare(
+  sides: ComparedSides,
+  { refuse, key, since, is_live, signal }: Comparing,
+): Promise<Result> {
   const { found, pairs, plan } = await openBoth(sides, (source, destination) =>
     compareOnce(source, destination, refuse),
   );
   const differences = key
-    ? await recheck(sides, { pairs, plan, since, signal })
+    ? await recheck(sides, { pairs, plan, since, is_live, signal })
     : pairs.map((pair) => differenceOf(pair, null));
   return { ...found, differences };
 }
@@ -152,18 +157,18 @@ function differenceOf({ key, source, destination }: Pair, changed_since: boolean
   return { kind, key, changed_since };
 }
 
-interface Recheck {
+interface Recheck extends Pick<Comparing, 'since' | 'is_live'> {
   pairs: Pair[];
   plan: DigestPlan;
-  since: LoadedUpTo;
   signal: AbortSignal;
 }
 
 /**
  * Looks at the keys again that differed: both sides were seen at two moments, so rows that were on their way differ for a
  * while. A row that is the same in two looks is a difference; one that still changes after the last has changed since.
+ * While a run applies changes, the two looks are the last ones, unless the row is older than what is loaded.
  */
-async function recheck(sides: ComparedSides, { pairs, plan, since, signal }: Recheck): Promise<Difference[]> {
+async function recheck(sides: ComparedSides, { pairs, plan, since, is_live, signal }: Recheck): Promise<Difference[]> {
   const settled: Difference[] = [];
   let open = pairs;
   for (let round = 1; round <= ROUNDS && open.length > 0; round += 1) {
@@ -177,7 +182,8 @@ async function recheck(sides: ComparedSides, { pairs, plan, since, signal }: Rec
     for (const pair of unequalPairs(...now)) {
       const earlier = before.get(JSON.stringify(pair.key));
       const isStill = earlier && isSame(earlier.source, pair.source) && isSame(earlier.destination, pair.destination);
-      if (isStill) settled.push(differenceOf(pair, pair.source?.changed ?? null));
+      const isLast = !is_live || round === ROUNDS || pair.source?.changed === false;
+      if (isStill && isLast) settled.push(differenceOf(pair, pair.source?.changed ?? null));
       else open.push(pair);
     }
   }

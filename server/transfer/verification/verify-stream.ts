@@ -1,9 +1,10 @@
-import { and, desc, eq, isNull } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   type ConnectionRow,
   connectionRuns,
   type StreamRow,
+  type StreamRunRow,
   streamRuns,
   type VerifiedStream,
 } from '../../../db/schema/index.ts';
@@ -15,6 +16,7 @@ import type { AnyDestination, AnySource, DigestForm, LoadedUpTo } from '../../co
 import { ConfigurationError } from '../../connectors/contract/errors.ts';
 import type { Deps } from '../../deps.ts';
 import type { Redactor } from '../../platform/redact.ts';
+import { HELD_STREAM, LIVE_RUN } from '../../pipeline/run-states.ts';
 import { tableName } from '../../pipeline/transfer-plan.ts';
 import { type ComparableStream, comparableStream, NotComparable } from './comparable.ts';
 import { compare, type Result } from './compare.ts';
@@ -68,6 +70,7 @@ async function compared(deps: Deps, { connection, source, from, to, signal }: En
   }
   const { schema, stream: chosen } = await loadStream(deps, { source, stream });
   const comparable = comparableStream({ connection, stream: chosen, schema, source: reader });
+  const is_live = await isApplied(deps.db, connection);
   const since = await loadedUpTo(deps.db, stream);
   const sides = {
     source: () => onSide('source', () => reader.digest!(from.ctx, comparable.source)),
@@ -77,6 +80,7 @@ async function compared(deps: Deps, { connection, source, from, to, signal }: En
     refuse: ({ forms }) => refuseKey(comparable, forms),
     key: comparable.source.key.length > 0,
     since,
+    is_live,
     signal,
   });
   return { comparable, result };
@@ -157,18 +161,29 @@ function certificateOf(comparable: ComparableStream, result: Result): Partial<Ve
 
 /** What the last run of the whole stream has loaded. */
 async function loadedUpTo(db: Db, stream: StreamRow): Promise<LoadedUpTo> {
-  const [last] = await db
-    .select({ snapshot: streamRuns.source_snapshot })
-    .from(streamRuns)
-    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
-    .where(
-      and(
-        eq(streamRuns.stream_id, stream.id),
-        eq(streamRuns.status, 'succeeded'),
-        isNull(connectionRuns.custom_run_plan_id),
-      ),
-    )
-    .orderBy(desc(streamRuns.finished_at))
-    .limit(1);
+  const runsIn = (statuses: readonly StreamRunRow['status'][]) =>
+    db
+      .select({ snapshot: streamRuns.source_snapshot })
+      .from(streamRuns)
+      .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
+      .where(
+        and(
+          eq(streamRuns.stream_id, stream.id),
+          inArray(streamRuns.status, [...statuses]),
+          isNull(connectionRuns.custom_run_plan_id),
+        ),
+      )
+      .orderBy(desc(streamRuns.finished_at))
+      .limit(1);
+  let [last] = await runsIn(['succeeded']);
+  // A state shows that the first run has loaded what its snapshot shows, and follows the log since.
+  if (!last && stream.state) [last] = await runsIn(HELD_STREAM);
   return { state: stream.state, snapshot: last?.snapshot ?? null };
+}
+
+/** Whether a run applies changes at the moment. */
+async function isApplied(db: Db, { id }: ConnectionRow): Promise<boolean> {
+  const live = and(eq(connectionRuns.connection_id, id), inArray(connectionRuns.status, LIVE_RUN));
+  const [run] = await db.select({ id: connectionRuns.id }).from(connectionRuns).where(live).limit(1);
+  return run !== undefined;
 }

@@ -3,7 +3,7 @@ import { type ConnectionRow, connections } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { CountedLimit, Plan, PlanFeature } from '../pipeline/billing-plans.ts';
 import { type Schedule, shortestGapMinutes } from '../pipeline/schedule.ts';
-import { type ApiError, paymentRequired } from '../platform/errors.ts';
+import { accountSuspended, type ApiError, paymentRequired } from '../platform/errors.ts';
 import { addDays, billingPeriod, type DaySpan } from '../platform/utc-days.ts';
 import { type AccountPlan, isUnpaid, readAccountPlan } from './account-plan.ts';
 import { creditsUsed, type MovementRefusal } from './credits.ts';
@@ -92,11 +92,27 @@ function periodsTouched(anchor: string, days: DaySpan): number {
   return touched;
 }
 
-/** The 402 of a run that the plan does not allow. */
-export const movementError = (refusal: MovementRefusal): ApiError =>
-  refusal.code === 'payment_required'
-    ? unpaid(refusal.plan, refusal.payment_status)
-    : creditsExhausted(refusal.plan, refusal);
+/** The 402 of a run that the plan or the operator does not allow, and the 403 of a suspended account. */
+export function movementError(refusal: MovementRefusal): ApiError {
+  if (refusal.code === 'account_suspended') return accountSuspended();
+  if (refusal.code === 'account_limit_reached') return accountLimitReached(refusal);
+  if (refusal.code === 'payment_required') return unpaid(refusal.plan, refusal.payment_status);
+  return creditsExhausted(refusal.plan, refusal);
+}
+
+const LIMIT_NOUNS = {
+  max_rows_per_period: 'rows of this billing period',
+  max_live_runs: 'runs at the same time',
+};
+
+function accountLimitReached(refusal: Extract<MovementRefusal, { code: 'account_limit_reached' }>): ApiError {
+  const { limit, limit_value, current_value, plan } = refusal;
+  return paymentRequired(
+    'account_limit_reached',
+    `Account limit reached: ${current_value} of ${limit_value} ${LIMIT_NOUNS[limit]}. Ask the operator of the service`,
+    { limit, limit_value, current_value, plan: plan.id },
+  );
+}
 
 /**
  * Before a connection becomes active again, in the transaction that activates it.

@@ -96,7 +96,8 @@ async function administrator(tx: Db, wanted: { account_id: string; role_id: stri
   return makeAdministrator(tx, wanted);
 }
 
-async function makeAdministrator(
+/** A user with the role Administrator. @returns its id */
+export async function makeAdministrator(
   tx: Db,
   wanted: { account_id: string; role_id: string; email: string },
 ): Promise<string> {
@@ -154,7 +155,7 @@ const wasReplaced = sql`(
  * Creates the key, or renews it if its time has run out. A valid key keeps its expiry; one that was revoked, or replaced
  * before its time, stays ended.
  */
-async function keepAlive(
+export async function keepAlive(
   tx: Db,
   key: { account_id: string; user_id: string; hash: string; prefix: string },
 ): Promise<void> {

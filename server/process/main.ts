@@ -1,4 +1,5 @@
 import { type Config, ConfigError, environmentOf, isPortSet, readConfig } from '../platform/config.ts';
+import type { ServiceRole } from '../../db/service-role.ts';
 import type { Deps } from '../deps.ts';
 import { openLog } from '../platform/log.ts';
 import { readWorkerFlags } from '../worker/worker-command.ts';
@@ -52,8 +53,9 @@ async function runAll(config: Config, start: Start): Promise<void> {
   // Registered before the server is up: a signal during the start must not leave it behind.
   if (embedded) shutdown.onEnd(async () => (await embedded).stop());
   const server = await embedded;
-  const url = server?.url('pipelines') ?? requireUrl(config, 'all');
-  const { deps, made, address } = await serve(config, { url, ...start });
+  const url = server?.service.url ?? requireUrl(config, 'all');
+  const embeddedOwner = server && { ...server.service, url: server.url('pipelines') };
+  const { deps, made, address } = await serve(config, { url, embeddedOwner, ...start });
   const { followWarehouse } = await import('./warehouse.ts');
   if (server) await followWarehouse(deps.db, server);
   const worker = superviseWorker({ env: environmentOf(config, url), log: deps.log });
@@ -90,14 +92,19 @@ async function runWorkerMode(config: Config, options: { shutdown: Shutdown; flag
 
 async function serve(
   config: Config,
-  options: Start & { url: string },
+  options: Start & { url: string; embeddedOwner?: (ServiceRole & { url: string }) | null },
 ): Promise<{ deps: Deps; made: Bootstrapped; address: string }> {
   const { url, shutdown, wait_ms } = options;
   const { migrateDatabase } = await import('../../db/migrate.ts');
   const { closeDeps, createDeps } = await import('../deps.ts');
   const { bootstrap } = await import('./bootstrap.ts');
   const { sealStoredSecrets } = await import('./seal-stored-secrets.ts');
-  await migrateDatabase(url, { wait_ms, onWait: (error) => complain(error, waiting(wait_ms)) });
+  const owner = options.embeddedOwner?.url ?? config.DATABASE_OWNER_URL ?? url;
+  await migrateDatabase(owner, { wait_ms, onWait: (error) => complain(error, waiting(wait_ms)) });
+  if (options.embeddedOwner) {
+    const { prepareServiceRole } = await import('./prepare-service-role.ts');
+    await prepareServiceRole(owner, options.embeddedOwner);
+  }
   const deps = await createDeps(config, url, 'api');
   shutdown.onEnd(() => closeDeps(deps));
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });

@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { fromDrizzle, type Job, PgBoss } from 'pg-boss';
 import type { Db } from '../../db/types.ts';
+import { activeSpan, NO_TRACING, type Tracing, within } from '../platform/tracing/span.ts';
 import { periodic } from '../platform/periodic.ts';
 import { ALL_JOBS, type JobDefinition } from './jobs.ts';
 
@@ -65,8 +66,13 @@ const LOOK_FOR_DEAD_MS = 2000;
 const SUPERVISION = { superviseIntervalSeconds: 60, monitorIntervalSeconds: 1, flowIntervalSeconds: 3600 };
 
 /** Opens the queue on the control database. `supervise`: this process recovers the jobs of dead workers. */
-export async function openQueue(options: { url: string; log: Logger; supervise: boolean }): Promise<Queue> {
-  const { url, log, supervise } = options;
+export async function openQueue(options: {
+  url: string;
+  log: Logger;
+  supervise: boolean;
+  tracing?: Tracing;
+}): Promise<Queue> {
+  const { url, log, supervise, tracing = NO_TRACING } = options;
   const boss = new PgBoss({
     connectionString: url,
     application_name: 'data-pipelines queue',
@@ -88,20 +94,15 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
   const onError = (error: unknown) => log.error({ err: error }, 'queue');
   const loops = supervise ? [periodic(() => recoverJobs(boss), { every_ms: LOOK_FOR_DEAD_MS, onError })] : [];
   return {
-    async send(db, job, payload, sendOptions = {}) {
-      await boss.send(job.name, job.payload.parse(payload), {
-        db: fromDrizzle(db, sql),
-        ...(sendOptions.start_after && { startAfter: sendOptions.start_after }),
-        ...(sendOptions.account_id !== undefined && { group: { id: sendOptions.account_id } }),
-      });
-    },
+    send: (db, job, payload, sendOptions) => sendJob(boss, db, { job, payload, ...sendOptions }),
     async work(job, concurrency, handler) {
       const slots = slotsOf(job, concurrency);
       const own = { queue: job.name, busy: 0, all: slots.length };
       taken.set(job.name, own);
       const run = counted(own, async (jobs: Job[]) => {
         for (const one of jobs) {
-          await handler(job.payload.parse(one.data), AbortSignal.any([one.signal, stopping.signal]));
+          const signal = AbortSignal.any([one.signal, stopping.signal]);
+          await within(spanOf(tracing, one), () => handler(job.payload.parse(one.data), signal));
         }
       });
       if (kinds.size === 0) loops.push(periodic(() => wakeDue(boss, kinds), { every_ms: LOOK_FOR_DUE_MS, onError }));
@@ -114,6 +115,32 @@ export async function openQueue(options: { url: string; log: Logger; supervise: 
       await boss.stop({ graceful: true, timeout: STOP_TIMEOUT_MS, close: true });
     },
   };
+}
+
+/** The job carries the trace of what sends it. */
+async function sendJob<Payload extends object>(
+  boss: PgBoss,
+  db: Db,
+  { job, payload, start_after, account_id }: SendOptions & { job: JobDefinition<Payload>; payload: Payload },
+): Promise<void> {
+  const traceparent = activeSpan()?.traceparent;
+  const data = { ...job.payload.parse(payload), ...(traceparent && { traceparent }) };
+  await boss.send(job.name, data, {
+    db: fromDrizzle(db, sql),
+    ...(start_after && { startAfter: start_after }),
+    ...(account_id !== undefined && { group: { id: account_id } }),
+  });
+}
+
+/** The span of a job, in the trace of what sent it. */
+function spanOf(tracing: Tracing, { id, name, data }: Job) {
+  const { traceparent } = data as { traceparent?: unknown };
+  const attributes = { 'messaging.system': 'pg-boss', 'messaging.destination.name': name, 'messaging.message.id': id };
+  return tracing.begin(name, {
+    kind: 'consumer',
+    traceparent: typeof traceparent === 'string' ? traceparent : null,
+    attributes,
+  });
 }
 
 const counted =

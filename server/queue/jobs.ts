@@ -76,6 +76,16 @@ export const verifyConnection = define({
   fair_to_accounts: false,
 });
 
+/** Reports the start and the end of a run to OPENLINEAGE_URL. Handled by transfer/lineage/report-lineage.ts. */
+export const reportLineage = define({
+  name: 'report_lineage',
+  payload: z.object({ connection_run_id: z.string(), stage: z.enum(['start', 'end']), tries: z.number() }),
+  retry_limit: 50,
+  heartbeat_seconds: 30,
+  concurrency: 2,
+  fair_to_accounts: false,
+});
+
 export const ALL_JOBS = [
   executeStream,
   keepSnapshot,
@@ -83,4 +93,5 @@ export const ALL_JOBS = [
   executeTask,
   deliverAction,
   verifyConnection,
+  reportLineage,
 ] as const;

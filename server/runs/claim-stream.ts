@@ -39,6 +39,8 @@ export interface Claim {
   is_grouped: boolean;
   /** The first claim of such a run has to send the job that opens the snapshot. */
   opens_snapshot: boolean;
+  /** It is the first claim of the run. */
+  begins_run: boolean;
 }
 
 /** Progress of a worker: counted in memory, stored with each heartbeat. */
@@ -88,6 +90,7 @@ export async function claimStream(db: Db, stream_run_id: string, worker_id: stri
     : await shareSnapshot(db, { run: started, connection: claim!.connection }, claim!);
   return {
     ...claim!,
+    begins_run: !run.started_at,
     opens_snapshot: !run.started_at && shared !== null,
     // The settings may have changed since the run was queued.
     is_grouped: Boolean(shared) && isGrouped(claimed) && isGrouped({ ...claim!.stream, status: claimed.status }),
@@ -144,7 +147,7 @@ export async function loadPipelines(db: Db, run: RunRow, claimed: StreamRunRow[]
   return claimed.map((stream_run) => {
     const stream = streams.find(({ id }) => id === stream_run.stream_id);
     if (!stream) throw new Error(`stream of stream run ${stream_run.id} does not exist`);
-    const alone = { opens_snapshot: false, is_grouped: false };
+    const alone = { begins_run: false, opens_snapshot: false, is_grouped: false };
     return { run, stream_run, connection, stream: asRun(run, stream_run, stream), ...sides, ...alone };
   });
 }

@@ -3,16 +3,8 @@ import { connectionRuns, installation, type StoredRunError, streamRuns } from '.
 import type { Db } from '../../db/types.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
 import { LIVE_RUN, LIVE_STREAM } from '../pipeline/run-states.ts';
-import type { Queue } from '../queue/boss.ts';
+import { NO_QUEUE } from '../queue/no-queue.ts';
 import { finishRun } from './finish-run.ts';
-
-/** Jobs are not part of a backup. What should be running is found and sent again when a worker starts. */
-const NO_QUEUE: Queue = {
-  send: async () => {},
-  work: async () => {},
-  slots: () => [],
-  stop: async () => {},
-};
 
 /**
  * Makes a database usable that was set back to an earlier moment, in one transaction. What happened since is unknown:

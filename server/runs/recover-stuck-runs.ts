@@ -9,6 +9,7 @@ import { finishRun } from './finish-run.ts';
 import { lockRun } from './lock-run.ts';
 import { failedLine, stoppedLine } from './log/append-lines.ts';
 import { recoverSnapshots } from './shared-snapshot.ts';
+import { stopSuspended } from './stop-suspended.ts';
 import { releaseStreams } from './worker-deaths.ts';
 import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from '../pipeline/run-states.ts';
 
@@ -25,6 +26,7 @@ export async function recoverStuckRuns(deps: Deps): Promise<void> {
   // Also of runs that have ended.
   await recoverSnapshots(deps.db, deps.queue);
   if (!(await isAnyLive(deps.db))) return;
+  await stopSuspended(deps.db, deps.queue);
   for (const id of await overdueRuns(deps.db)) {
     await deps.db.transaction((tx) => endStuckRun(deps, tx, id));
   }

@@ -40,8 +40,9 @@ export async function fireDue(deps: Deps): Promise<void> {
 
 /** After a restore, schedules wait for an operator. */
 const notHeld = sql`not exists (select from installation where held_at is not null)`;
+const notSuspended = sql`not exists (select from accounts a where a.id = ${connections.account_id} and a.suspended_at is not null)`;
 /** By the clock of the database: with a worker's own, one that is ahead would fire early and skip the right moment. */
-const isDue = and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`), notHeld);
+const isDue = and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`), notHeld, notSuspended);
 
 /** Most ticks find nothing, which one statement shows without a transaction. */
 async function isAnyDue(db: Db): Promise<boolean> {
@@ -90,6 +91,7 @@ const SKIP_REASONS: Record<string, string> = {
   connection_locked: 'plan_limit',
   payment_required: 'plan_limit',
   credits_exhausted: 'plan_limit',
+  account_limit_reached: 'plan_limit',
   account_connector_not_ready: 'source_not_ready',
   no_streams_selected: 'no_streams_selected',
   run_already_active: 'overlap',

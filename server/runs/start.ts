@@ -10,7 +10,7 @@ import {
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { AccountPlan } from '../billing/account-plan.ts';
-import { holdCredits, movementRefusal, reserveCredits } from '../billing/credits.ts';
+import { holdCredits, isMomentary, movementRefusal, reserveCredits } from '../billing/credits.ts';
 import { connectionLocked, movementError } from '../billing/limits.ts';
 import { requireReadyConnectors } from '../connector-runtime/require-ready.ts';
 import type { Deps } from '../deps.ts';
@@ -61,7 +61,7 @@ const EVERY_DAY: OpenSpan = { start: null, end: null };
 /**
  * Starts a plain run in the caller's transaction: run, stream runs, event and jobs. Returns the id of the run.
  * @throws StartRefused 400 `account_connector_not_ready`, `no_streams_selected`, `run_already_active`; 402
- * `connection_locked`, `payment_required`, `credits_exhausted`.
+ * `connection_locked`, `payment_required`, `credits_exhausted`, `account_limit_reached`; 403 `account_suspended`.
  */
 export async function startRun(db: Db, deps: StartDeps, start: RunStart): Promise<string> {
   const { connection } = start;
@@ -107,7 +107,8 @@ export async function startChunks(db: Db, deps: StartDeps, start: ChunkStart): P
     : [...start.streams];
   const account = await requireMovable(db, deps, start);
   const refusal = await movementRefusal(db, account);
-  if (refusal) throw refusedByPlan(refusal);
+  // Chunks wait for their turn until other runs have ended.
+  if (refusal && !(refusal.code === 'account_limit_reached' && isMomentary(refusal))) throw refusedByPlan(refusal);
   await refuseConflict(db, {
     connection_id: connection.id,
     streams: moved.map(({ stream }) => stream),
@@ -181,7 +182,7 @@ async function refuseUnstartable(db: Db, connection: ConnectionRow, account: Acc
 
 /** Credits that live runs only hold become available again when those runs end. */
 const refusedByPlan = (refusal: Parameters<typeof movementError>[0]) =>
-  new StartRefused(movementError(refusal), refusal.code === 'credits_exhausted' && refusal.held > 0);
+  new StartRefused(movementError(refusal), isMomentary(refusal));
 
 async function refuseConflict(
   db: Db,

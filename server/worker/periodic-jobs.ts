@@ -11,8 +11,10 @@ import { deleteOldHistory } from './delete-old-history.ts';
 import { announceDelays } from './data-delays.ts';
 import { announceExpiringCredentials, announceEndingFreePeriods } from './expiry-notices.ts';
 import { recoverStuckVerifications } from '../transfer/verification/recover-stuck-verifications.ts';
+import { deleteOldConsents } from '../connector-runtime/consent/delete-old-consents.ts';
 import { deleteOldExports } from '../exports/export-metadata.ts';
 import { announceExpiringKeys } from './key-expiry.ts';
+import { releaseWebhookEvents } from '../connector-runtime/inbox/release-events.ts';
 import { deleteOldNetworkLogs } from '../connector-runtime/network-log-retention.ts';
 import { clearPlanNotices } from '../billing/clear-notices.ts';
 import { applyAllPlanLocks } from '../billing/lock-connections.ts';
@@ -47,12 +49,14 @@ const JOBS: readonly PeriodicJob[] = [
     await clearPlanNotices(deps);
   }),
   job('test broken connectors again', 10_000, retestConnectors),
+  job('release webhook events', MINUTE_MS, releaseWebhookEvents),
   job('announce delays', MINUTE_MS, announceDelays),
   job('announce expiring API keys', 15 * MINUTE_MS, announceExpiringKeys),
   job('announce expiring credentials', 15 * MINUTE_MS, announceExpiringCredentials),
   job('announce ending free periods', 15 * MINUTE_MS, announceEndingFreePeriods),
   job('disable connections of broken connectors', 15 * MINUTE_MS, disableBroken),
   job('delete old idempotency keys', 15 * MINUTE_MS, deleteOldIdempotencyKeys),
+  job('delete old consents', 15 * MINUTE_MS, deleteOldConsents),
   job('delete old exports', 15 * MINUTE_MS, deleteOldExports),
   job('delete old network logs', 15 * MINUTE_MS, deleteOldNetworkLogs),
   job('delete old history', 60 * MINUTE_MS, deleteOldHistory),

@@ -6,6 +6,7 @@ import {
   executeTask,
   keepSnapshot,
   publishTables,
+  reportLineage,
   verifyConnection,
 } from '../queue/jobs.ts';
 import { createIsolation, type IsolationOptions } from './isolate-stream.ts';
@@ -13,6 +14,7 @@ import { startPeriodicJobs } from './periodic-jobs.ts';
 import { deliverActionJob } from '../automation/delivery/deliver.ts';
 import { createSnapshotKeepers } from '../transfer/one-moment/keep-snapshots.ts';
 import { publishTablesJob } from '../transfer/one-moment/publish-tables.ts';
+import { reportLineageJob } from '../transfer/lineage/report-lineage.ts';
 import { executeStreamJob, checkForStop } from '../transfer/execute-stream.ts';
 import { STOP_CHANNEL } from '../runs/stop.ts';
 import { startScheduler } from '../runs/schedule-tick.ts';
@@ -46,6 +48,11 @@ export async function startWorker(deps: Deps, options: IsolationOptions = {}): P
   await deps.queue.work(deliverAction, deliverAction.concurrency ?? concurrency, ({ delivery_id }, signal) =>
     deliverActionJob(deps, delivery_id, signal),
   );
+  if (deps.config.OPENLINEAGE_URL !== null) {
+    await deps.queue.work(reportLineage, reportLineage.concurrency ?? concurrency, (job) =>
+      reportLineageJob(deps, job),
+    );
+  }
   const scheduler = startScheduler(deps);
   const jobs = startPeriodicJobs(deps);
   const consumers = watchCdcConsumers(deps);

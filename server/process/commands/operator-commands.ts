@@ -9,7 +9,9 @@ export const OPERATOR_COMMANDS: Record<string, () => Promise<OperatorCommand>> =
   restore: async () => (await import('./backup.ts')).restoreCommand,
   resume: async () => (await import('./backup.ts')).resumeCommand,
   migrate: async () => (await import('./migrate.ts')).migrateCommand,
+  grant: async () => (await import('./grant.ts')).grantCommand,
   'rotate-key': async () => (await import('./rotate-key.ts')).rotateKeyCommand,
   'verify-audit': async () => (await import('./verify-audit.ts')).verifyAuditCommand,
+  account: async () => (await import('./account.ts')).accountCommand,
   doctor: async () => (await import('./doctor.ts')).doctorCommand,
 };

@@ -11,7 +11,7 @@ import type { Db } from '../../../db/types.ts';
 import { SYSTEM_ACTOR } from '../../events/emit.ts';
 import type { Queue } from '../../queue/boss.ts';
 import { type AccountPlan, readAccountPlan } from '../../billing/account-plan.ts';
-import { holdCredits, reserveCredits } from '../../billing/credits.ts';
+import { holdCredits, isMomentary, reserveCredits } from '../../billing/credits.ts';
 import { dispatchStreams } from '../dispatch-streams.ts';
 import { moveCursors } from './cursor.ts';
 import { emitPlanCompleted } from '../../events/custom-run-events.ts';
@@ -86,8 +86,8 @@ async function startNext(
   for (const run of waiting) {
     const reservation = await reserveCredits(db, account, connection);
     const { refusal } = reservation;
-    // Live runs may return the credits that they hold: recover-stuck-runs tries again.
-    if (refusal?.code === 'credits_exhausted' && refusal.held > 0) return;
+    // Live runs return what they hold when they end: recover-stuck-runs tries again.
+    if (refusal && isMomentary(refusal)) return;
     if (refusal) return stopWaiting(db, plan, refusal.code);
     // The time limit of a run counts from here: waiting for its turn is not the fault of the workers.
     const begun = { queued_at: sql`clock_timestamp()`, credits_reserved: reservation.credits };

@@ -93,6 +93,12 @@ export interface ClientOptions {
  * const { status, streams } = await api.verifications.get.query({ verification_id });
  * console.log(status, streams.length);
  * ```
+ * Move an application to the destination, once the source is not written to any more:
+ * ```ts
+ * const { position } = await api.cut_over.mark.mutate({ connection_id: '…' });
+ * const { is_applied } = await api.cut_over.progress.query({ connection_id: '…', position });
+ * if (is_applied) await api.cut_over.advanceSequences.mutate({ connection_id: '…', request: null });
+ * ```
  * Users, roles and errors:
  * ```ts
  * const roles = await api.roles.list.query();

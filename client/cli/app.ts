@@ -7,6 +7,7 @@ import { connections } from './commands/connections.ts';
 import { accountConnectors, connectors } from './commands/connectors.ts';
 import { apply, exportFile } from './commands/files.ts';
 import { launch, logs, plan, run, runs } from './commands/runs.ts';
+import { migrate } from './commands/migrate.ts';
 import { api, openPage, status } from './commands/service.ts';
 import { completion, contexts, login, logout, whoami } from './commands/session.ts';
 import { verify } from './commands/verify.ts';
@@ -31,6 +32,7 @@ const root = buildRouteMap<string, Cli>({
     plan,
     launch,
     verify,
+    migrate,
     apply,
     export: exportFile,
     triggers,

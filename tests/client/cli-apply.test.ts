@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { differences } from '../../client/cli/apply/difference.ts';
 import { createApp } from '../../server/http/app.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
@@ -369,4 +369,31 @@ test('a tunnel is shown with its public key and without its private key', async 
   expect(out).toContain(public_key);
   expect(out).toContain('host key recorded at the first login');
   expect(out).not.toContain(encrypted_private_key);
+});
+
+test('the step of the GitHub Action shows changes, applies them, and fails on drift', async () => {
+  const action = commandLine({ url: `http://127.0.0.1:${app.server!.port}`, key: service.api_key }, [
+    'bash',
+    join(import.meta.dir, '../../server/deploy/github-action/apply.sh'),
+  ]);
+  const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
+  const output = join(action.folder, 'output');
+  const summary = join(action.folder, 'summary');
+  const step = async (APPLY_MODE: string) => {
+    writeFileSync(output, '');
+    const files = { GITHUB_OUTPUT: output, GITHUB_STEP_SUMMARY: summary };
+    const env = { PATH, ...files, APPLY_FILE: 'more.yaml', APPLY_MODE, APPLY_PRUNE: 'false' };
+    const { code, out } = await action.run([], { env });
+    return { code, out, changes: readFileSync(output, 'utf8').trim() };
+  };
+  const text = 'version: 1\nsources:\n  By action:\n    connector: sample\n    parameters: { rows: 1 }\n';
+  writeFileSync(join(action.folder, 'more.yaml'), text);
+  expect(await step('drift')).toMatchObject({ code: 2, changes: 'changes=true' });
+  expect(await step('apply')).toMatchObject({ code: 0, changes: 'changes=true' });
+  expect((await sources()).map(({ name }: { name: string }) => name)).toContain('By action');
+  expect(await step('drift')).toMatchObject({ code: 0, changes: 'changes=false' });
+  expect(readFileSync(summary, 'utf8')).toContain('+ create source "By action"');
+  writeFileSync(join(action.folder, 'more.yaml'), 'version: 1\nsources: 1\n');
+  const broken = await step('dry-run');
+  expect([broken.code === 0 || broken.code === 2, broken.changes]).toEqual([false, '']);
 });

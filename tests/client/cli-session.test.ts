@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import packageFile from '../../package.json' with { type: 'json' };
 import { app as commands } from '../../client/cli/app.ts';
 import { sealAudit } from '../../server/api/audit/chain.ts';
 import { createApp } from '../../server/http/app.ts';
@@ -48,6 +50,20 @@ describe('login', () => {
     expect(existsSync(fresh.file)).toBe(false);
     expect(await fresh.run(['whoami'])).toMatchObject({ code: 3, err: expect.stringContaining('Not signed in') });
   });
+});
+
+test('the file that the service serves works by itself, outside of the checkout', async () => {
+  const { folder } = commandLine();
+  const file = join(folder, 'data-pipelines');
+  const response = await fetch(`${url}/cli`);
+  expect(response.headers.get('content-disposition')).toBe('attachment; filename="data-pipelines"');
+  await Bun.write(file, response);
+  expect(readFileSync(file, 'utf8')).toStartWith('#!/usr/bin/env bun\n');
+  const served = commandLine({ url, key }, [process.execPath, file]);
+  expect((await served.run(['--version'])).out.trim()).toBe(packageFile.version);
+  expect(await served.run(['whoami', '--jq', '.email'])).toMatchObject({ code: 0, out: 'admin@localhost\n' });
+  await Bun.write(join(served.folder, 'empty.yaml'), 'version: 1\n');
+  expect((await served.run(['apply', '-f', 'empty.yaml', '--dry-run'])).out).toContain('No changes');
 });
 
 describe('exit codes', () => {

@@ -4,11 +4,12 @@ import { askParameter, askParameters, type Values, valueOf } from '../ask-parame
 import type { Cli } from '../context.ts';
 import { CommandError, UsageError } from '../exit.ts';
 import { pick, pickWhole } from '../find.ts';
-import { MASK } from '../mask.ts';
+import { MASK } from '../../pipeline-file/mask.ts';
 import { readObject } from '../read-document.ts';
 import { colouredStatus, moment, number } from '../style.ts';
 import { showList, showThing } from '../table.ts';
 import type { Connector } from './connectors.ts';
+import { openedInBrowser } from './open.ts';
 import { requireConfirmation } from './session.ts';
 
 type Type = 'source' | 'destination';
@@ -20,6 +21,8 @@ export interface Changing {
   set?: readonly string[];
   file?: string;
   noTest: boolean;
+  /** Obtains the tokens by a consent in the browser. */
+  connect: boolean;
 }
 export type Creating = Changing;
 
@@ -31,7 +34,7 @@ export interface AccountConnectorCommand<Flags> {
   wanted: string;
 }
 
-const find = async (api: ApiClient, { type, wanted }: { type: Type; wanted: string }) =>
+export const find = async (api: ApiClient, { type, wanted }: { type: Type; wanted: string }) =>
   pick(await api.account_connectors.list.query({ connector_type: type }), wanted, type);
 
 export async function listOf(
@@ -73,6 +76,9 @@ export async function createOne(
     connector_name: connector.name,
     parameters,
     test_connection: !flags.noTest,
+    ...(flags.connect && {
+      oauth_consent: await consent(cli, api, { connector_type: type, connector_name: connector.name, parameters }),
+    }),
   });
   const asked = cli.interactive ? await askDynamic(cli, { api, connector, created, parameters }) : {};
   const whole =
@@ -91,12 +97,27 @@ export async function updateOne(cli: Cli, asked: AccountConnectorCommand<Changin
   const given = await givenValues(connector, flags);
   const parameters = cli.interactive ? await askRedirected(cli, { connector, found, given }) : given;
   const hasParameters = Object.keys(parameters).length > 0;
-  if (flags.name === undefined && !hasParameters)
-    throw new UsageError('Nothing to change. Use --name, --set or --file');
+  if (flags.name === undefined && !hasParameters && !flags.connect)
+    throw new UsageError('Nothing to change. Use --name, --set, --file or --connect');
   const changes = { ...(flags.name && { name: flags.name }), ...(hasParameters && { parameters }) };
-  const changed = await change(api, { id: found.id, ...changes, noTest: flags.noTest });
+  const consented = flags.connect && {
+    oauth_consent: await consent(cli, api, { account_connector_id: found.id, parameters }),
+  };
+  const changed = await change(api, { id: found.id, ...changes, ...consented, noTest: flags.noTest });
   show(cli, changed, flags.json);
   requireActive(changed, flags);
+}
+
+/** Waits until the person has consented in the browser. The code proves that it is the same person. */
+async function consent(
+  cli: Cli,
+  api: ApiClient,
+  request: Parameters<ApiClient['account_connectors']['beginConsent']['mutate']>[0],
+): Promise<{ id: string; code: string }> {
+  const { id, url } = await api.account_connectors.beginConsent.mutate(request);
+  cli.note(`Sign in at the provider, then enter the code that the last page shows:\n${url}`);
+  if (cli.interactive) await openedInBrowser(cli, url);
+  return { id, code: await askText(cli, { message: 'Code', hint: 'run the command in a terminal' }) };
 }
 
 /** Prompts for the stored secrets again when a given value sends them to another place. */
@@ -205,7 +226,11 @@ async function askDynamic(
 
 const change = (
   api: ApiClient,
-  { id, noTest, ...changes }: { id: string; name?: string; parameters?: Values; noTest: boolean },
+  {
+    id,
+    noTest,
+    ...changes
+  }: { id: string; name?: string; parameters?: Values; oauth_consent?: { id: string; code: string }; noTest: boolean },
 ) => api.account_connectors.update.mutate({ account_connector_id: id, ...changes, test_connection: !noTest });
 
 function requireActive({ name, status }: AccountConnector, { noTest }: { noTest: boolean }): void {

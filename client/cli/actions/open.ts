@@ -8,13 +8,17 @@ import { findRun } from './runs.ts';
 export async function open(cli: Cli, flags: { print: boolean }, wanted?: string): Promise<void> {
   const address = cli.login().url + (await pathOf(cli, wanted));
   if (flags.print) return cli.print(address);
+  if (!(await openedInBrowser(cli, address)))
+    throw new UsageError(`No browser could be started on this machine. Open ${address}`);
+  cli.print(`Opened ${address}`);
+}
+
+export async function openedInBrowser(cli: Cli, address: string): Promise<boolean> {
   const [program, ...args] = opener(cli.process.platform);
   const child = Bun.which(program!)
     ? Bun.spawn([program!, ...args, address], { stdio: ['ignore', 'ignore', 'ignore'] })
     : null;
-  if (child === null || (await child.exited) !== 0)
-    throw new UsageError(`No browser could be started on this machine. Open ${address}`);
-  cli.print(`Opened ${address}`);
+  return child !== null && (await child.exited) === 0;
 }
 
 async function pathOf(cli: Cli, wanted: string | undefined): Promise<string> {

@@ -5,7 +5,7 @@ import { colouredStatus, duration, moment, number } from '../style.ts';
 import { table } from '../table.ts';
 import { findConnection } from './connections.ts';
 
-type Verification = Awaited<ReturnType<ApiClient['verifications']['get']['query']>>;
+export type Verification = Awaited<ReturnType<ApiClient['verifications']['get']['query']>>;
 type VerifiedStream = Verification['streams'][number];
 
 const LOOK_EVERY_MS = 500;
@@ -23,14 +23,20 @@ export async function verify(cli: Cli, flags: Verifying, wanted: string): Promis
   const stream_names = flags.stream && flags.stream.length > 0 ? [...flags.stream] : null;
   const request = { stream_names, repair: flags.repair };
   const verification_id = await api.verifications.start.mutate({ connection_id: id, request });
-  const ended = await follow(cli, api, verification_id);
+  const ended = await followVerification(cli, api, verification_id, LOOK_EVERY_MS);
   if (flags.json) cli.document = ended;
   else show(cli, ended);
   if (ended.status === 'stopped') throw new CommandError('stopped', 'Verification stopped');
   if (ended.status !== 'succeeded') throw new CommandError('failed', failureOf(ended));
 }
 
-async function follow(cli: Cli, api: ApiClient, verification_id: string): Promise<Verification> {
+/** Waits for the result. Ctrl-C stops the verification. */
+export async function followVerification(
+  cli: Cli,
+  api: ApiClient,
+  verification_id: string,
+  look_every_ms: number,
+): Promise<Verification> {
   const interrupt = () => {
     cli.note('Stop requested');
     // The next look shows the outcome.
@@ -41,7 +47,7 @@ async function follow(cli: Cli, api: ApiClient, verification_id: string): Promis
     for (;;) {
       const current = await api.verifications.get.query({ verification_id });
       if (current.finished_at !== null) return current;
-      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+      await new Promise((resolve) => setTimeout(resolve, look_every_ms));
     }
   } finally {
     cli.process.off('SIGINT', interrupt);
@@ -86,7 +92,7 @@ function noteOf({ reason, columns_not_compared, is_partial, keeps_deleted, extra
   return notes.join('; ');
 }
 
-const nameOf = ({ namespace, stream_name }: VerifiedStream) =>
+export const nameOf = ({ namespace, stream_name }: VerifiedStream) =>
   namespace ? `${namespace}.${stream_name}` : stream_name;
 
 function failureOf({ error, streams }: Verification): string {

@@ -1,5 +1,5 @@
-import { isMaskOf, MASK } from '../mask.ts';
-import type { Body } from './document.ts';
+import { isMaskOf, MASK } from '../../pipeline-file/mask.ts';
+import type { Body } from '../../pipeline-file/keys.ts';
 
 export interface Change {
   path: string;

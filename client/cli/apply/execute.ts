@@ -1,7 +1,8 @@
 import type { ApiClient } from '../../api.ts';
 import { CommandError } from '../exit.ts';
 import { type Current, findNamed } from './current.ts';
-import type { Kind, Wanted } from './document.ts';
+import type { Wanted } from './document.ts';
+import type { Kind } from '../../pipeline-file/keys.ts';
 import { withLocation } from './location.ts';
 import type { Step } from './plan.ts';
 import { connectionRequest, connectorRequest, triggerRequest, userRequest } from './requests.ts';

@@ -1,9 +1,10 @@
 import type { ApiClient } from '../../api.ts';
 import { UsageError } from '../exit.ts';
 import { type Current, findNamed } from './current.ts';
-import { hasMask, MASK } from '../mask.ts';
+import { hasMask, MASK } from '../../pipeline-file/mask.ts';
 import { type Change, differences, identityOf, SECRET_KEYS } from './difference.ts';
-import { type Body, KINDS, type Kind, type Path, type Wanted } from './document.ts';
+import { type Path, type Wanted } from './document.ts';
+import { type Body, KINDS, type Kind } from '../../pipeline-file/keys.ts';
 import { withLocation } from './location.ts';
 import { connectionRequest, personBody, triggerRequest } from './requests.ts';
 import { validate } from './validate.ts';

@@ -1,5 +1,6 @@
 import { type Current, findNamed } from './current.ts';
-import type { Body, Wanted } from './document.ts';
+import type { Wanted } from './document.ts';
+import type { Body } from '../../pipeline-file/keys.ts';
 
 /** The request body of a connection without its references. A schedule is replaced as a whole. */
 export function connectionRequest(body: Body): Body & { streams?: Body[] } {

@@ -5,6 +5,7 @@ import type { Shown } from '../output.ts';
 import {
   accountConnectorNames,
   connectorNames,
+  countFlag,
   help,
   one,
   oneOrNone,
@@ -36,6 +37,7 @@ export const connectors = buildCommand<Shown & { type?: 'source' | 'destination'
 const set = textsFlag('Parameter value; repeatable', 'name=value');
 const file = textFlag('YAML or JSON file with parameters; - reads standard input', 'path');
 const noTest = switchFlag('Save without testing');
+const connect = switchFlag('Sign in at the provider in a browser instead of entering its tokens');
 type Type = 'source' | 'destination';
 
 const actions = () => import('../actions/account-connectors.ts');
@@ -43,8 +45,9 @@ const NAME = 'Name, unique prefix of the name, or id';
 
 /** Sources and destinations share their commands. */
 export const accountConnectors = (type: Type) =>
-  buildRouteMap({
+  buildRouteMap<string, Cli>({
     routes: {
+      ...(type === 'source' ? { webhook: webhook() } : {}),
       list: buildCommand<Shown, [], Cli>({
         loader: async () => {
           const { listOf } = await actions();
@@ -73,6 +76,26 @@ export const accountConnectors = (type: Type) =>
     docs: { brief: `Manage ${type}s: list, show, create, update, test, delete` },
   });
 
+const webhook = () =>
+  buildCommand<Shown & { rotate: boolean; overlap?: number }, [string], Cli>({
+    loader: async () => {
+      const { webhookOf } = await import('../actions/webhooks.ts');
+      return withCli((cli, flags, wanted) => webhookOf(cli, { flags, wanted }));
+    },
+    parameters: {
+      flags: {
+        ...shown,
+        rotate: switchFlag('Create a new address'),
+        overlap: countFlag('With --rotate: hours for which the present address works too'),
+      },
+      aliases: shownAliases,
+      positional: one('name', NAME, accountConnectorNames('source')),
+    },
+    docs: help('Show the address of a source that receives events, and what it has received', {
+      examples: ['sources webhook Payments', 'sources webhook Payments --rotate --overlap 24'],
+    }),
+  });
+
 const read = (type: Type, { action, verb, brief }: { action: 'showOne' | 'testOne'; verb: string; brief: string }) =>
   buildCommand<Shown, [string], Cli>({
     loader: async () => {
@@ -94,7 +117,7 @@ const create = (type: Type) =>
       return withCli((cli, flags, wanted) => createOne(cli, { type, flags, wanted }));
     },
     parameters: {
-      flags: { ...shown, name: textFlag('Name'), set, file, noTest },
+      flags: { ...shown, name: textFlag('Name'), set, file, noTest, connect },
       aliases: shownAliases,
       positional: oneOrNone('connector', 'Connector name, as listed by `connectors`', connectorNames),
     },
@@ -114,7 +137,7 @@ const update = (type: Type) =>
       return withCli((cli, flags, wanted) => updateOne(cli, { type, flags, wanted }));
     },
     parameters: {
-      flags: { ...shown, name: textFlag('New name'), set, file, noTest },
+      flags: { ...shown, name: textFlag('New name'), set, file, noTest, connect },
       aliases: shownAliases,
       positional: one('name', NAME, accountConnectorNames(type)),
     },

@@ -1,5 +1,5 @@
-import { CASE_DEFAULTS } from '../../case-defaults.ts';
-import type { Body, Kind } from './document.ts';
+import { CASE_DEFAULTS } from '../case-defaults.ts';
+import type { Body, Kind } from './keys.ts';
 
 /** What the service fills in for a new item. An export leaves it out. */
 export const DEFAULTS: Record<Extract<Kind, 'connections' | 'triggers'> | 'streams', Body> = {
@@ -30,7 +30,8 @@ export const DEFAULTS: Record<Extract<Kind, 'connections' | 'triggers'> | 'strea
 export function withoutDefaults(body: Body, defaults: Body): Body {
   const entries = Object.entries(body).flatMap(([key, value]): [string, unknown][] => {
     const standard = defaults[key];
-    if (!isObject(value) || !isObject(standard)) return Bun.deepEquals(value, standard) ? [] : [[key, value]];
+    if (!isObject(value) || !isObject(standard))
+      return JSON.stringify(value) === JSON.stringify(standard) ? [] : [[key, value]];
     const inner = withoutDefaults(value, standard);
     return Object.keys(inner).length > 0 ? [[key, inner]] : [];
   });

@@ -5,10 +5,13 @@ import { openRoot } from '../db/pinned-key.ts';
 import type { Db } from '../db/types.ts';
 import type { Config } from './platform/config.ts';
 import { openLog } from './platform/log.ts';
+import { KeptSessions } from './platform/net/kept-sessions.ts';
 import { createMetrics, type MetricFamily, type Metrics } from './platform/metrics.ts';
 import type { EgressRules } from './platform/net/egress-rules.ts';
 import { type ObjectStore, openObjectStore } from './platform/object-store.ts';
 import { openSecrets, type Secrets } from './platform/secrets.ts';
+import { openTracing } from './platform/tracing/open-tracing.ts';
+import type { Tracing } from './platform/tracing/span.ts';
 import { openQueue, type Queue } from './queue/boss.ts';
 
 /** The dependencies of the process, created once at the start and passed down. */
@@ -25,9 +28,12 @@ export interface Deps {
   /** Which addresses may be called for users: public ones and those in EGRESS_ALLOW, but never the control database. */
   egress: EgressRules & { control: string };
   queue: Queue;
+  /** Connections to databases of users that wait for the next run. */
+  sessions: KeptSessions;
   metrics: Metrics;
   /** Identity of this process in its claims. */
   worker_id: string;
+  tracing: Tracing;
 }
 
 /** Callers of the API expect an answer within five seconds. The work of a worker outlasts a short freeze. */
@@ -53,7 +59,8 @@ export async function createDeps(
   );
   const secrets = openSecrets(await openRoot(database.db, config.SECRET_KEY));
   const clock = await startClock(database, { unresponsive_after_ms: UNRESPONSIVE_AFTER_MS[role], log });
-  const queue = await openQueue({ url, log, supervise: role === 'worker' });
+  const tracing = await openTracing(config, role);
+  const queue = await openQueue({ url, log, supervise: role === 'worker', tracing });
   const metrics = createMetrics();
   metrics.provide('process', () => processFamilies({ database, queue }));
   return {
@@ -67,8 +74,10 @@ export async function createDeps(
     objects: openObjectStore(config.OBJECT_STORE_URL),
     egress: { allow: config.EGRESS_ALLOW, control: url },
     queue,
+    sessions: new KeptSessions(),
     metrics,
     worker_id,
+    tracing,
   };
 }
 
@@ -101,6 +110,8 @@ function processFamilies({ database, queue }: Pick<Deps, 'database' | 'queue'>):
 /** Closes the queue before the database, which its handlers still need. */
 export async function closeDeps(deps: Deps): Promise<void> {
   await deps.queue.stop();
+  await deps.tracing.stop();
+  await deps.sessions.close();
   await deps.clock.stop();
   await deps.database.close();
 }

@@ -5,6 +5,7 @@ import { automationRouter } from './resources/automation/router.ts';
 import { billingRouter } from './resources/billing/router.ts';
 import { connectionsRouter } from './resources/connections/router.ts';
 import { connectorsRouter } from './resources/connectors/router.ts';
+import { cutOverRouter } from './resources/connections/cut-over/router.ts';
 import { networkLogsRouter } from './resources/network-logs/router.ts';
 import { overviewRouter } from './resources/overview/router.ts';
 import { rolesRouter } from './resources/roles/router.ts';
@@ -20,6 +21,7 @@ export const appRouter = router({
   billing: billingRouter,
   connections: connectionsRouter,
   connectors: connectorsRouter,
+  cut_over: cutOverRouter,
   overview: overviewRouter,
   roles: rolesRouter,
   runs: runsRouter,

@@ -5,7 +5,7 @@ import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import type { Actor } from '../events/emit.ts';
 import { isMistyped } from '../platform/api-keys.ts';
-import { ApiError } from '../platform/errors.ts';
+import { accountSuspended, ApiError } from '../platform/errors.ts';
 import type { Permission } from './permissions.ts';
 
 /** The caller and the permissions that it has now. */
@@ -44,7 +44,7 @@ export interface Credentials {
 /**
  * Resolves the API key in the Authorization header, or the session, to its user. One indexed query, never cached, so that
  * revoking a key, disabling a user or changing roles takes effect with the next request.
- * @throws ApiError 401 `not_authenticated`, `invalid_token`, `token_expired` or `session_ended`.
+ * @throws ApiError 401 `not_authenticated`, `invalid_token`, `token_expired` or `session_ended`; 403 `account_suspended`.
  */
 export async function authenticate(deps: Deps, { authorization, session }: Credentials): Promise<Principal> {
   const bySession = authorization === null && session;
@@ -69,6 +69,10 @@ export async function authenticate(deps: Deps, { authorization, session }: Crede
 type FoundKey = Awaited<ReturnType<ReturnType<typeof keyQueries>['byKey']['execute']>>[number];
 
 function refusalOf(key: FoundKey): ApiError | null {
+  return refusalOfUser(key) ?? (key.suspended ? accountSuspended() : null);
+}
+
+function refusalOfUser(key: FoundKey): ApiError | null {
   if (key.key_id === null) return key.user_status === 'active' && !key.user_deleted ? null : ended();
   if (key.revoked || key.user_deleted) return invalid('The API key is not valid');
   if (key.user_status !== 'active') return invalid('The user of this API key is not active');
@@ -126,6 +130,7 @@ const facts = {
   email: users.email,
   user_status: users.status,
   user_deleted: sql<boolean>`${users.deleted_at} is not null`,
+  suspended: sql<boolean>`(select suspended_at is not null from accounts where accounts.id = ${users.account_id})`,
   permissions: sql<string>`array_to_string(array(
     select distinct permission from user_roles
     join roles on roles.id = user_roles.role_id cross join unnest(roles.permissions) as permission

@@ -46,10 +46,14 @@ export const apiErrorIn = (error: unknown): ApiError | undefined =>
   [...causes(error)].find((candidate): candidate is ApiError => candidate instanceof ApiError);
 
 function describeApiError(error: ApiError): ErrorResponse {
+  const { retry_after_seconds } = error.context;
   return {
     status: error.status,
     body: { detail: error.message, code: error.code, ...error.context },
-    headers: error.status === 401 ? CHALLENGE : {},
+    headers: {
+      ...(error.status === 401 && CHALLENGE),
+      ...(typeof retry_after_seconds === 'number' && { 'retry-after': String(retry_after_seconds) }),
+    },
   };
 }
 

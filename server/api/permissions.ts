@@ -20,6 +20,7 @@ export const PERMISSIONS = [
   'audit.read',
   'metadata.export',
   'data.preview',
+  'data.preview_destination',
   'cross_account.read',
 ] as const;
 export type Permission = (typeof PERMISSIONS)[number];

@@ -2,6 +2,7 @@ import { Elysia } from 'elysia';
 import type { Deps } from '../deps.ts';
 import { recordRefusal } from '../api/audit/refusals.ts';
 import { avatarPicture } from './avatar.ts';
+import { commandLine } from './command-line.ts';
 import { consoleRoutes } from './console.ts';
 import { docsAsset, docsIndex, docsPage } from './docs/pages.ts';
 import { referenceFile, referencePage } from './docs/reference.ts';
@@ -9,11 +10,13 @@ import { createEdge, type Handler } from './edge.ts';
 import { unauthenticatedCall } from './errors.ts';
 import { exportFile } from './exports.ts';
 import { alive, ready } from './health.ts';
+import { oauthCallback } from './inbound/oauth-callback.ts';
 import { openApiDocument } from './openapi.ts';
 import { otherMethods, type PathRoutes, proceduresOf, restRoutes } from './rest.ts';
 import { TRPC_PATH, trpcHandler } from './trpc.ts';
 import { ApiError } from '../platform/errors.ts';
 import { appRouter, restRouter } from '../router.ts';
+import { webhookRoutes } from './inbound/webhooks.ts';
 import { measureInstallation } from '../worker/metrics/measure-installation.ts';
 import { metricsResponse } from '../worker/metrics/metrics-response.ts';
 
@@ -26,6 +29,7 @@ export function createApp(deps: Deps) {
   const edge = createEdge({
     log: deps.log,
     metrics,
+    tracing: deps.tracing,
     proxies: deps.config.TRUSTED_PROXIES,
     public_url: deps.config.PUBLIC_URL,
     refused: (error, exchange, route) => recordRefusal(deps, error, unauthenticatedCall(exchange, route)),
@@ -36,6 +40,7 @@ export function createApp(deps: Deps) {
     ...restRoutes(deps, served),
     ...Object.entries(pagesOf(deps, served)).map(pageRoutes),
     ...consoleRoutes(deps),
+    webhookRoutes(deps),
   ]) {
     const other = edge(routes.template, otherMethods(routes));
     // Each method by itself: a path without parameters must not fall through to one with, whatever the method.
@@ -63,6 +68,7 @@ function pagesOf(deps: Deps, served: ReturnType<typeof proceduresOf>): Record<st
   let document: string | undefined;
   return {
     '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served)))),
+    '/cli': commandLine,
     '/docs': docsIndex,
     '/docs/:p1': docsPage,
     '/docs/:p1/:p2': docsPage,
@@ -71,6 +77,7 @@ function pagesOf(deps: Deps, served: ReturnType<typeof proceduresOf>): Record<st
     '/docs/assets/:p1': docsAsset,
     '/avatars/:p1': avatarPicture(deps),
     '/exports/:p1': exportFile(deps),
+    '/oauth/callback': oauthCallback(deps),
     '/healthz': alive,
     '/readyz': ready(deps),
     '/metrics': ({ request }) => metricsResponse(deps, request),

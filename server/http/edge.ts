@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Db } from '../../db/types.ts';
 import type { Metrics } from '../platform/metrics.ts';
+import { type Span, type Tracing, within } from '../platform/tracing/span.ts';
 import { clientAddress } from '../platform/net/addresses.ts';
 import { compressed } from './compress.ts';
 import { errorResponse } from './errors.ts';
@@ -42,6 +43,7 @@ interface Incoming {
 interface EdgeOptions {
   log: Logger;
   metrics: Metrics;
+  tracing: Tracing;
   proxies: readonly string[];
   /** The address under which users reach the service. */
   public_url: string;
@@ -53,7 +55,7 @@ interface EdgeOptions {
  * The outermost layer of every route: assigns the request id, maps errors to responses, adds default headers, and records
  * metrics. `route` is the path template for metrics and logs.
  */
-export function createEdge({ log, metrics, proxies, public_url, refused }: EdgeOptions) {
+export function createEdge({ log, metrics, tracing, proxies, public_url, refused }: EdgeOptions) {
   const defaults: Record<string, string> = { ...DEFAULT_HEADERS, ...(public_url.startsWith('https:') && HTTPS_ONLY) };
   return (route: string, handler: Handler) =>
     // Destructured here: if a handler passes its context on, Elysia assumes that it reads cookies, headers and query,
@@ -66,7 +68,12 @@ export function createEdge({ log, metrics, proxies, public_url, refused }: EdgeO
       const address = () =>
         clientAddress(server?.requestIP(request)?.address ?? '', request.headers.get('x-forwarded-for'), proxies);
       const exchange = { request, params, request_id, address, headers: new Headers() };
-      const response = await compressed(request, await answer(handler, exchange, { log, route, refused }));
+      const span = UNTRACED.has(route) ? null : begin(tracing, exchange, route);
+      const response = await within(span, async () => {
+        const answered = await compressed(request, await answer(handler, exchange, { log, route, refused }));
+        span?.set({ 'http.response.status_code': answered.status });
+        return answered;
+      });
       for (const name in defaults) {
         if (!response.headers.has(name)) response.headers.set(name, defaults[name]!);
       }
@@ -77,6 +84,18 @@ export function createEdge({ log, metrics, proxies, public_url, refused }: EdgeO
       log.debug({ request_id, method, route, status: response.status, seconds }, 'request');
       return response;
     };
+}
+
+/** What probes and scrapers ask for all the time. */
+const UNTRACED = new Set(['/healthz', '/readyz', '/metrics']);
+
+function begin(tracing: Tracing, { request, request_id }: HttpExchange, route: string): Span | null {
+  const method = KNOWN_METHODS.has(request.method) ? request.method : 'other';
+  return tracing.begin(`${method} ${route}`, {
+    kind: 'server',
+    traceparent: request.headers.get('traceparent'),
+    attributes: { 'http.request.method': method, 'http.route': route, 'request.id': request_id },
+  });
 }
 
 async function answer(

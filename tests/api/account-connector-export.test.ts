@@ -388,3 +388,39 @@ describe('POST /stream_previews', () => {
     expect(gone).toMatchObject({ status: 400, body: { code: 'upstream_error', upstream_code: 'table_missing' } });
   });
 });
+
+describe('POST /account_connectors/{account_connector_id}/dataset_trials', () => {
+  const trial = (asked: string, id = source.id, caller = call) =>
+    caller('POST', `/account_connectors/${id}/dataset_trials`, { sql: asked, limit: 1 });
+
+  test('200: the columns and first rows of a query that is not saved', async () => {
+    const { status, body } = await trial('select id, upper(email) as email from users order by id');
+    expect([status, body]).toEqual([
+      200,
+      {
+        columns: [
+          { name: 'id', type: 'integer', source_type: 'integer' },
+          { name: 'email', type: 'string', source_type: 'text' },
+        ],
+        rows: [['1', 'A@B.C']],
+        rows_skipped: 0,
+      },
+    ]);
+    expect((await call('GET', `/account_connectors/source/${source.id}`)).body.datasets).toEqual([]);
+  });
+
+  test('400 for a query that fails, writes, or a source without datasets; 403 without a permission', async () => {
+    expect((await trial('select nothing from users')).body).toMatchObject({ upstream_code: 'invalid_dataset' });
+    expect((await trial('delete from users returning id')).status).toBe(400);
+    expect(await sql`select from users`).toHaveLength(2);
+    const { id } = await make.source();
+    expect((await trial('select 1', id)).body).toMatchObject({ code: 'datasets_unsupported', field: 'sql' });
+    for (const [held, needed] of [
+      ['sources.update', 'data.preview'],
+      ['data.preview', 'sources.update'],
+    ] as const) {
+      const { status, body } = await trial('select 1', source.id, api.as(await api.keyWith([held])));
+      expect([status, body.required_permission]).toEqual([403, needed]);
+    }
+  });
+});

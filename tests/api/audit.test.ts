@@ -164,6 +164,7 @@ const NOT_AUDITED = [
   'installation',
   'key_ring',
   'network_log_segments',
+  'oauth_consents',
   'plan_limit_notices',
   'rejected_rows',
   'run_days',
@@ -177,9 +178,11 @@ const NOT_AUDITED = [
   'trigger_matches',
   'usage_ledger',
   'verifications',
+  'webhook_events',
+  'webhook_inboxes',
 ];
 
-const CHANGES_NOTHING = ['evaluate_automator_rule', 'preview_schedule'];
+const CHANGES_NOTHING = ['describe_connector_rights', 'evaluate_automator_rule', 'preview_schedule'];
 
 test('each mutating operation that succeeds leaves its call, and no change without it', async () => {
   const contract = readContract();

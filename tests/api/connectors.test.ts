@@ -1,9 +1,11 @@
-import { describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import postgres from 'postgres';
 import { allConnectors } from '../../server/connectors/registry.ts';
 import { testApi } from '../support/api.ts';
-import { testDeps } from '../support/database.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { postgresParameters } from '../support/resources.ts';
 
 const { call, anonymous } = testApi(await testDeps());
 
@@ -109,4 +111,40 @@ describe('capabilities', () => {
       expect([name, !offline]).toEqual([name, used]);
     },
   );
+});
+
+describe('POST /connector_rights', () => {
+  const rights = async (connector_type: string, parameters: object, connector_name = 'postgres') =>
+    (await call('POST', '/connector_rights', { connector_type, connector_name, parameters })).body.statements;
+
+  test('200: with them, a new user can read and write as the connectors do', async () => {
+    const database = await createPlainDatabase();
+    const owner = postgres(database.url, { max: 1, onnotice: () => {} });
+    const { database: name } = postgresParameters(database.url);
+    const username = `o'"reader ${String(name)}`;
+    const role = `"${username.replaceAll('"', '""')}"`;
+    await owner.unsafe(`create role ${role} login password 'p'; create table orders (id int)`);
+    afterAll(async () => {
+      await owner.unsafe(`drop owned by ${role}; drop role ${role}`);
+      await owner.end();
+      await database.drop();
+    });
+    const login = { username, database: name, password: 'never shown' };
+    await owner.unsafe(await rights('source', login));
+    await owner.unsafe(await rights('destination', { ...login, schema: 'Own "schema"' }));
+    await owner.unsafe(
+      `set role ${role}; select * from orders; create table "Own ""schema""".copy (id int); reset role`,
+    );
+    expect(await rights('source', { ...login, replication: 'logical' })).toContain(`ALTER ROLE ${role} REPLICATION;`);
+    expect(await rights('source', { ...login, host: 5, username: [] })).not.toContain('never shown');
+  });
+
+  test('200: null where nothing is to be granted; 404 for an unknown connector', async () => {
+    expect(await rights('source', {}, 'demo')).toBeNull();
+    expect(await rights('destination', { username: "o'x", database: 'a`b' }, 'mysql')).toContain(
+      "ON `a``b`.* TO 'o''x'@'%';",
+    );
+    const unknown = { connector_type: 'source', connector_name: 'nothing' };
+    expect((await call('POST', '/connector_rights', unknown)).status).toBe(404);
+  });
 });

@@ -90,6 +90,16 @@ const CASES: Record<string, Case[]> = {
       secrets: { token: 'stored', headers: { 'x-key': 'stored' } },
       moves: { urls: [`${url}/a.csv`] },
     },
+    {
+      stored: { location: 'sftp', path: 'a.csv', host: '127.0.0.1', port: 1, username: 'loader' },
+      secrets: { password: 'stored' },
+      moves: { host: 'localhost', port, host_key_fingerprint: `SHA256:${'A'.repeat(43)}` },
+    },
+    {
+      stored: { location: 'azure', path: 'a.csv', bucket: 'data', storage_account: 'first' },
+      secrets: { account_key: 'stored' },
+      moves: { storage_account: 'second' },
+    },
   ],
   'destination file': [{ stored: bucket, secrets: { secret_access_key: 'stored' }, moves: bucketMoves }],
   'source http_api': [
@@ -103,7 +113,12 @@ const CASES: Record<string, Case[]> = {
     {
       stored: { manifest: manifest('http://127.0.0.1:1') },
       secrets: { secrets: { token: 'stored' } },
-      moves: { manifest: manifest(url), config: { base: url }, components: 'class Unused:\n    pass\n' },
+      moves: {
+        manifest: manifest(url),
+        config: { base: url },
+        components: 'class Unused:\n    pass\n',
+        files: { 'a.py': '' },
+      },
     },
   ],
   'destination http': [

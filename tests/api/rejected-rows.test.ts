@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
@@ -7,7 +7,8 @@ import { makerOf, postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
 const service = await testDeps({ role: 'worker', config: { RETRY_BACKOFF_SECONDS: 0 } });
-const { call } = testApi(service);
+const api = testApi(service);
+const { call } = api;
 const make = makerOf(call);
 const database = await createPlainDatabase();
 const sql = postgres(database.url, { max: 1, onnotice: () => {} });
@@ -94,4 +95,40 @@ test('400 for a destination without rejected rows; 422 for an invalid limit', as
   const changed = await call('POST', `/connections/${id}`, { rejected_rows_policy: 'keep' });
   expect([changed.status, changed.body.code]).toEqual([400, 'rejected_rows_unsupported']);
   expect((await call('POST', `/connections/${id}`, { max_rejected_rows: 0 })).status).toBe(422);
+});
+
+describe('POST /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/table_previews', () => {
+  test('200: the first rows as stored, and the rejected ones with their reasons; 400 once the table is gone; 403 without the permission', async () => {
+    const id = await connection({ destination_schema: 'shown', rejected_rows_policy: 'keep' });
+    const { ended, stream } = await run(id);
+    const path = `/connections/${id}/runs/${ended.id}/stream_runs/${stream.id}/table_previews`;
+    const loaded = await call('POST', path, { limit: 2 });
+    expect(loaded.body).toEqual({
+      table: 'orders',
+      columns: ['id', 'total', 'email'],
+      rows: [
+        ['1', '1', '***'],
+        ['2', '2', '***'],
+      ],
+    });
+    const { body } = await call('POST', path, { rows: 'rejected' });
+    expect(body.columns).toEqual(['reason', 'row', 'rejected_at']);
+    expect(body.rows).toHaveLength(5);
+    expect(body.rows.map(([reason]: string[]) => reason)).toContain(
+      'orders: total has "n/a", which bigint cannot hold',
+    );
+    // A stream that names another table of the destination shows nothing of it before a run has loaded it.
+    await call('POST', `/connections/${id}`, { streams: [{ name: 'orders', destination_table: 'salaries' }] });
+    expect((await call('POST', path, {})).body.table).toBe('orders');
+    const previewer = api.as(await api.keyWith(['data.preview']));
+    expect(await previewer('POST', path, {})).toMatchObject({
+      status: 403,
+      body: { required_permission: 'data.preview_destination' },
+    });
+    await sql`drop table shown.orders`;
+    expect(await call('POST', path, {})).toMatchObject({
+      status: 400,
+      body: { code: 'upstream_error', upstream_code: 'destination_table_missing' },
+    });
+  });
 });

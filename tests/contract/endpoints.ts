@@ -99,6 +99,14 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /schedules/preview', 'preview_schedule'],
   ['POST /stream_previews', 'preview_stream'],
   ['POST /page_trials', 'try_page'],
+  ['POST /connector_rights', 'describe_connector_rights'],
+  ['POST /oauth_consents', 'begin_oauth_consent'],
+  ['GET /oauth_consents/{oauth_consent_id}', 'get_oauth_consent'],
+  ['POST /account_connectors/{account_connector_id}/dataset_trials', 'try_dataset'],
+  [
+    'POST /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/table_previews',
+    'preview_table',
+  ],
   ['POST /connections/{connection_id}/change_previews', 'preview_changes'],
   [
     'GET /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/rejected_rows',
@@ -113,6 +121,8 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['GET /account_connectors/{account_connector_id}/discovery', 'get_discovery'],
   ['POST /account_connectors/{account_connector_id}/discover', 'discover_catalog'],
   ['GET /account_connectors/{account_connector_id}/secret_uses', 'list_secret_uses'],
+  ['GET /account_connectors/{account_connector_id}/webhook', 'get_webhook_inbox'],
+  ['POST /account_connectors/{account_connector_id}/webhook/rotate', 'rotate_webhook_address'],
   ['POST /account_connectors/{account_connector_id}/differing_parameters', 'list_differing_parameters'],
   ['GET /tasks/{task_id}', 'get_task'],
   ['POST /tasks/{task_id}/export_link', 'create_export_link'],
@@ -125,6 +135,9 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['GET /connections/{connection_id}/verifications', 'list_verifications'],
   ['GET /verifications/{verification_id}', 'get_verification'],
   ['POST /verifications/{verification_id}/stop', 'stop_verification'],
+  ['POST /connections/{connection_id}/log_marks', 'mark_log'],
+  ['GET /connections/{connection_id}/log_progress', 'get_log_progress'],
+  ['POST /connections/{connection_id}/sequences/advance', 'advance_sequences'],
 ];
 
 const USAGE = 'date_range:AggregateUsageDateRange=current_billing_period start_date:date|null? end_date:date|null?';

@@ -17,8 +17,8 @@ export const WHOLE = [
   '/connection_summaries',
   '/overview/activity',
 ];
-/** Answered by a connector, not by a table. */
-const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/'];
+/** Answered by a connector, not by a table, or only for sources of one connector. */
+const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/', '/webhook'];
 
 const VALUES: Record<string, string> = { connector_type: 'source', start_date: '2026-01-01', end_date: '2026-01-31' };
 

@@ -5,8 +5,10 @@ import {
   cases,
   events,
   networkLogSegments,
+  oauthConsents,
   streamRuns,
   tasks,
+  users,
   verifications,
 } from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
@@ -76,6 +78,7 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
     plan_id: [plan.plan_id],
     task_id: [await insertTask(test, { account_id: whose.account_id, account_connector_id: source_id })],
     verification_id: [await insertVerification(test, { account_id: whose.account_id, connection_id: idle.id })],
+    oauth_consent_id: [await insertConsent(test, whose.account_id)],
     event_id: found.map(({ id }) => id),
     connector_name: ['demo', 'sample', 'file'],
     parameter_name: ['rows', 'seed'],
@@ -159,6 +162,23 @@ async function insertVerification(
     .values({ ...of, status: 'succeeded', finished_at: now() })
     .returning();
   if (!row) throw new Error('no verification was made');
+  return row.id;
+}
+
+/** Begun by the first user of the account. */
+async function insertConsent({ deps }: TestDeps, account_id: string): Promise<string> {
+  const [first] = await deps.db
+    .select({ user_id: users.id })
+    .from(users)
+    .where(eq(users.account_id, account_id))
+    .orderBy(users.created_at)
+    .limit(1);
+  const begun = { connector_type: 'source', connector_name: 'http_api', sealed: '', expires_at: now() } as const;
+  const [row] = await deps.db
+    .insert(oauthConsents)
+    .values({ ...begun, account_id, user_id: first!.user_id, state_hash: unique() })
+    .returning();
+  if (!row) throw new Error('no consent was made');
   return row.id;
 }
 

@@ -17,6 +17,8 @@ export interface AuditedCall {
   principal: Principal | null;
   /** The procedure, such as `connections.update`. */
   action: string;
+  /** Whose object a call without a principal is about. */
+  about?: { account_id: string; resource_type: string; resource_id: string; resource_name: string };
 }
 
 type Entry = typeof auditEvents.$inferInsert;
@@ -25,9 +27,10 @@ type Resource = Pick<Entry, 'resource_type' | 'resource_id' | 'details'>;
 const MAX_TEXT = 300;
 
 /** The columns that all entries of a call share. */
-function factsOf({ caller, principal, action }: AuditedCall) {
+function factsOf({ caller, principal, action, about }: AuditedCall) {
   return {
-    account_id: principal?.account_id ?? null,
+    ...about,
+    account_id: principal?.account_id ?? about?.account_id ?? null,
     action,
     actor_type: principal ? ('user' as const) : ('anonymous' as const),
     actor_id: principal?.user_id ?? null,
@@ -47,6 +50,13 @@ const settingOf = (call: AuditedCall) => sql`set_config('audit.call', ${JSON.str
 export const attribute = async (tx: Db, call: AuditedCall): Promise<void> => {
   await tx.execute(sql`select ${settingOf(call)}`);
 };
+
+/** Records an operator's command about an account, and attributes the changes of the rest of the transaction to it. */
+export async function attributeOperator(tx: Db, { account_id, action }: { account_id: string; action: string }) {
+  const facts = { account_id, action: `operator.${action}`, actor_type: 'system' as const };
+  await tx.insert(auditEvents).values({ ...facts, kind: 'call', resource_type: 'account', resource_id: account_id });
+  await tx.execute(sql`select set_config('audit.call', ${JSON.stringify(facts)}, true)`);
+}
 
 /** Stores the entry of a call. */
 export async function recordCall(

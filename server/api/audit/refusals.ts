@@ -29,9 +29,10 @@ class Refusals {
 
   async note(refused: Omit<Counted, 'repeated'>): Promise<void> {
     const { call, code } = refused;
-    const { principal, caller, action } = call;
-    const account = principal?.account_id ?? '';
-    let key = JSON.stringify([account, principal?.api_key_id ?? '', caller.address, code, principal ? action : '']);
+    const { principal, caller, action, about } = call;
+    const account = principal?.account_id ?? about?.account_id ?? '';
+    const place = principal ? action : (about?.resource_id ?? '');
+    let key = JSON.stringify([account, principal?.api_key_id ?? '', caller.address, code, place]);
     const others = JSON.stringify([account, 'others', code]);
     const callers = this.#callers.get(account) ?? 0;
     if (!this.#counted.has(key) && callers >= MAX_CALLERS) key = others;

@@ -23,6 +23,7 @@ const GUIDES = [
   'getting-started',
   'postgresql-to-warehouse',
   'files-and-object-stores',
+  'webhooks',
   'reverse-etl',
   'rest-apis-and-airbyte-manifests',
   'change-data-capture',

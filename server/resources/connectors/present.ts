@@ -60,6 +60,10 @@ function capabilitiesOf(connector: AnyConnector): ConnectorSchema['capabilities'
     export_metadata: connector.type === 'source',
     ssh_tunnel: connector.capabilities?.ssh_tunnel === true,
     chat: connector.type === 'destination' && connector.postMessage !== undefined,
+    datasets: connector.type === 'source' && connector.capabilities?.datasets === true,
+    table_preview: connector.type === 'destination' && connector.sampleTable !== undefined,
+    oauth_consent: connector.consent !== undefined,
+    webhooks: connector.type === 'source' && connector.receiver !== undefined,
   };
 }
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { read, router } from '../../api/procedure.ts';
 import { ConnectorType } from '../../api/wire-types.ts';
+import { connectorRights, ConnectorRights, ConnectorRightsRequest } from './rights.ts';
 import { ConnectorSchema } from './schema.ts';
 import { getConnector, listConnectors } from './service.ts';
 
@@ -16,6 +17,19 @@ export const connectorsRouter = router({
     )
     .output(z.array(ConnectorSchema))
     .query(() => listConnectors()),
+  rights: read
+    .concat(
+      rest('POST', '/connector_rights', {
+        operation_id: 'describe_connector_rights',
+        summary: 'List the statements that grant a user what a connector needs',
+        description: 'With the user, the database and the schemas of the given parameters. Nothing is sent or stored.',
+        addition: true,
+        body: ConnectorRightsRequest,
+        errors: [404],
+      }),
+    )
+    .output(ConnectorRights)
+    .query(({ ctx, input }) => connectorRights(ctx, input)),
   get: read
     .concat(
       rest('GET', '/connectors/{connector_type}/{connector_name}', {

@@ -46,6 +46,10 @@ const Capabilities = z
     export_metadata: z.boolean(),
     ssh_tunnel: z.boolean(),
     chat: z.boolean(),
+    datasets: z.boolean().meta({ description: 'SQL queries can be streams.' }),
+    table_preview: z.boolean().meta({ description: 'Rows of the destination can be shown after a run.' }),
+    oauth_consent: z.boolean().meta({ description: 'Users can consent at the provider instead of entering tokens.' }),
+    webhooks: z.boolean().meta({ description: 'Other services send events to an address of the source.' }),
   })
   .meta({ id: 'ConnectorCapabilities' });
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
-import { read, router, write } from '../../api/procedure.ts';
+import { act, read, router, write } from '../../api/procedure.ts';
 import { rpcInput } from '../../api/rpc-input.ts';
 import { PageQuery } from '../../api/wire-types.ts';
 import { listRejectedRows, RejectedRowSchema } from './rejected-rows.ts';
@@ -15,6 +15,7 @@ import {
 import { launchPlan } from './launch.ts';
 import { PlanProgress, readPlan } from './plan-progress.ts';
 import { previewCustomRun } from './preview.ts';
+import { previewTable, PreviewTableRequest, TablePreview } from './preview-table.ts';
 import { FollowedRun, followRun, readRun, RunById, RunProgress } from './progress.ts';
 import { listRunLog, RunLogLine, RunLogQuery } from './run-log.ts';
 import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
@@ -158,6 +159,21 @@ export const runsRouter = router({
     )
     .output(CustomRunPlanLaunchResponse)
     .mutation(({ ctx, input }) => launchPlan(ctx, input)),
+  previewTable: act('data.preview_destination')
+    .concat(
+      rest('POST', '/connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/table_previews', {
+        operation_id: 'preview_table',
+        summary: 'Read the first rows of the table that a stream was loaded into',
+        description:
+          'Or the rows that the stream run kept beside it as rejected. Values are as stored: masked where the stream masks them. Rows that others wrote to the table are shown, too. Nothing is stored.',
+        addition: true,
+        path: { stream_run_id: z.guid().toLowerCase() },
+        body: PreviewTableRequest,
+        errors: [400],
+      }),
+    )
+    .output(TablePreview)
+    .mutation(({ ctx, input }) => previewTable(ctx, input)),
   stop: write('connections.run')
     .concat(
       rest('POST', '/connections/{connection_run_id}/stop', {

@@ -1,12 +1,12 @@
 import { and, eq, sql } from 'drizzle-orm';
-import { sessions, userIdentities, type UserRow } from '../../../../db/schema/index.ts';
+import { accounts, sessions, userIdentities, type UserRow } from '../../../../db/schema/index.ts';
 import type { Db } from '../../../../db/types.ts';
 import { noteRefusedOwner, type Principal } from '../../../api/authentication.ts';
 import { attribute, type Caller } from '../../../api/audit/record.ts';
 import type { Deps } from '../../../deps.ts';
 import { SYSTEM_ACTOR } from '../../../events/emit.ts';
 import { emitUserEvent } from '../../../events/user-events.ts';
-import type { ApiError } from '../../../platform/errors.ts';
+import { accountSuspended, type ApiError } from '../../../platform/errors.ts';
 import type { ProviderSettings } from '../../../platform/provider-settings.ts';
 import { idTokenContext, storeSession } from '../sessions.ts';
 import type { Person } from './claims.ts';
@@ -38,6 +38,7 @@ export async function signInPerson(deps: Deps, signing: SigningIn): Promise<{ to
     const { user, identity_id, is_new } = await userOf(tx, { person, settings, now: deps.now() });
     const principal = principalOf(user);
     if (user.status === 'disabled') throw owned(principal, disabled(settings));
+    if (await isSuspended(tx, user)) throw owned(principal, accountSuspended());
     await attribute(tx, { caller, principal, action: 'sign_in' });
     const id = identity_id ?? (await storeIdentity(tx, { user, person }));
     const { roles, unknown } = await updateRoles(tx, { user, groups: person.groups, settings, is_new });
@@ -54,6 +55,11 @@ export async function signInPerson(deps: Deps, signing: SigningIn): Promise<{ to
   });
   if (opened instanceof Error) throw opened;
   return opened;
+}
+
+async function isSuspended(tx: Db, { account_id }: UserRow): Promise<boolean> {
+  const [account] = await tx.select({ at: accounts.suspended_at }).from(accounts).where(eq(accounts.id, account_id));
+  return account?.at !== null;
 }
 
 /** Names the user in the entry of the audit log about the refusal. */

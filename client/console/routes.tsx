@@ -29,6 +29,7 @@ export const ROUTES = [
   { path: '/console/sources', page: lazy(() => import('./pages/account-connectors/sources.tsx')) },
   { path: '/console/sources/new', page: newAccountConnector },
   { path: '/console/sources/:account_connector_id', page: accountConnector },
+  { path: '/console/sources/:account_connector_id/catalog', page: lazy(() => import('./pages/catalog/catalog.tsx')) },
   { path: '/console/destinations/new', page: newAccountConnector },
   { path: '/console/destinations/:account_connector_id', page: accountConnector },
   { path: '/console/destinations', page: lazy(() => import('./pages/account-connectors/destinations.tsx')) },

@@ -1,6 +1,8 @@
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test';
 import postgres from 'postgres';
-import { faultsOf } from '../support/browser.ts';
+import { samplesOf } from '../../client/console/as-code/samples.ts';
+import { readConnectionString } from '../../client/console/parameter-form/connection-string.ts';
+import { faultsOf, visit } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { makerOf, postgresParameters } from '../support/resources.ts';
@@ -122,4 +124,104 @@ test('a review that conflicts with the settings says why, and changes nothing', 
   await tab().getByRole('button', { name: 'Ignore changes' }).click();
   await tab().getByText('No changes to review').waitFor();
   expect(await get(id)).toMatchObject({ status: 'active', schema_change_status: 'no_change' });
+});
+
+test('in the catalog, a field is masked for all connections, and a query is tested and saved as a dataset', async () => {
+  const id = await shop('browse', { status: 'paused' });
+  const { source_id } = await get(id);
+  await visit(page, `/console/sources/${source_id}`);
+  await page.getByRole('link', { name: 'Browse catalog' }).click();
+  await page.getByRole('searchbox', { name: 'Search streams and fields' }).fill('note');
+  await page.getByRole('button', { name: /^browse.orders note/ }).click();
+  await page.getByRole('combobox', { name: 'Masking of note' }).click();
+  await page.getByRole('option', { name: 'Redact' }).click();
+  await page.getByRole('button', { name: 'Save settings' }).click();
+  await page.getByText('Settings saved').waitFor();
+  const { body } = await call('GET', `/account_connectors/${source_id}/catalog`);
+  expect(body[0].fields[2]).toMatchObject({ name: 'note', override: { masking: 'redact', excluded: null } });
+  await page.getByRole('button', { name: 'New dataset' }).click();
+  await page.getByRole('textbox', { name: 'Name', exact: true }).fill('large_orders');
+  await page.getByRole('textbox', { name: 'Query' }).fill('select id, missing from browse.orders');
+  await page.getByRole('button', { name: 'Test query' }).click();
+  await page.getByText('column "missing" does not exist').first().waitFor();
+  await page.getByRole('textbox', { name: 'Query' }).fill('select id, total from browse.orders where total > 1');
+  await page.getByRole('button', { name: 'Test query' }).click();
+  await page.getByText('First 2 rows, 2 columns').waitFor();
+  await shoot(page, 'dataset');
+  expect(await faultsOf(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Test and save' }).click();
+  await page.getByText('Datasets saved').waitFor();
+  await page.getByRole('searchbox', { name: 'Search streams and fields' }).fill('large');
+  await page.getByRole('button', { name: /^large_orders 2 fields/ }).waitFor();
+  await visit(page, `/console/connections/${id}`);
+  await page.getByRole('button', { name: 'Notify on failure', pressed: true }).click();
+  await page.getByRole('button', { name: 'Notify on failure', pressed: false }).waitFor();
+  expect(await get(id)).toMatchObject({ notify_on_failure: false });
+  expect(complaints).toEqual([]);
+});
+
+test('the code of an item creates it again with the secrets of the environment', async () => {
+  const { body: connector } = await call('POST', '/account_connectors', {
+    name: 'Web',
+    connector_type: 'destination',
+    connector_name: 'http',
+    test_connection: false,
+    parameters: {
+      url: 'https://example.org/rows',
+      authentication: 'basic',
+      username: 'a`b$c\\d"e',
+      password: 'secret',
+    },
+  });
+  const { body: connectors } = await call('GET', '/connectors');
+  const known = { connectors, nameOf: () => undefined };
+  const samples = samplesOf({ kind: 'connector', item: connector }, known);
+  expect(samples.yaml).toContain('password: ${WEB_PASSWORD}');
+  expect(samples.typescript).toContain('"password": process.env.WEB_PASSWORD');
+  const env = { ...process.env, DATA_PIPELINES_URL: site.address, DATA_PIPELINES_KEY: site.service.api_key };
+  const run = Bun.spawn(['bash', '-c', samples.curl.replace('"Web"', '"Web again"').replace('curl', 'curl -s')], {
+    env: { ...env, WEB_PASSWORD: 'secret' },
+  });
+  const again = JSON.parse(await new Response(run.stdout).text());
+  expect(again).toMatchObject({ name: 'Web again', parameters: connector.parameters });
+  const differing = { parameters: { password: 'secret' } };
+  expect((await call('POST', `/account_connectors/${again.id}/differing_parameters`, differing)).body).toEqual([]);
+});
+
+test('a connection string fills in the parameters of its connector', () => {
+  const parameters = [
+    'host',
+    'port',
+    'database',
+    'username',
+    'password',
+    'ssl_mode',
+    'schemas',
+    'location',
+    'bucket',
+    'path',
+  ].map((name) => ({ name }));
+  const read = (text: string, connector: string) => readConnectionString(text, connector, parameters);
+  expect(
+    read(' postgres://me%40x:p%25w@db.example.org:6543/shop?sslmode=verify-full&schema=sales ', 'postgres'),
+  ).toEqual({
+    values: {
+      host: 'db.example.org',
+      port: 6543,
+      database: 'shop',
+      username: 'me@x',
+      password: 'p%w',
+      ssl_mode: 'verify-full',
+      schemas: ['sales'],
+    },
+  });
+  expect(read('mysql://u@[::1]/shop?ssl-mode=VERIFY_IDENTITY', 'mysql')).toEqual({
+    values: { host: '::1', database: 'shop', username: 'u', ssl_mode: 'verify-full' },
+  });
+  expect(read('s3://bucket/a/*.csv', 'file')).toEqual({
+    values: { location: 's3', bucket: 'bucket', path: 'a/*.csv' },
+  });
+  for (const wrong of ['db.example.org', 'mysql://u@h/d', 'postgres://u:100%@h/d']) {
+    expect(read(wrong, 'postgres')).toEqual({ problem: expect.any(String) });
+  }
 });

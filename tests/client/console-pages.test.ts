@@ -35,6 +35,10 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
   overview: { path: '/', shows: 'All connections' },
   connections: { path: '/console/connections', shows: 'Nightly archive' },
   connection: { path: connection, shows: 'Show older runs' },
+  'long-names': {
+    path: `/console/connections/${Object.entries(world.connections).find(([name]) => name.startsWith('Sessions'))![1]}`,
+    shows: 'Show older runs',
+  },
   streams: {
     path: `${connection}?tab=streams`,
     shows: 'orders',
@@ -53,6 +57,8 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
     shows: 'View log',
     open: async (page) => {
       await page.getByRole('figure', { name: 'Durations of the streams' }).waitFor();
+      await page.getByRole('button', { name: 'View rows at the destination' }).first().click();
+      await page.getByText(/^First 10 rows of/).waitFor();
       await page.getByRole('button', { name: 'View log' }).click();
       await page.locator('.log-row').first().click();
     },
@@ -60,9 +66,35 @@ const PAGES: Record<string, { path: string; shows: string; open?: (page: Page) =
   'failed-run': { path: runPage(world.failed), shows: 'credentials were rejected' },
   sources: { path: '/console/sources', shows: 'Billing API' },
   source: { path: `/console/sources/${world.source_id}`, shows: 'Test and save' },
+  catalog: {
+    path: `/console/sources/${world.source_id}/catalog?q=email`,
+    shows: 'Settings hold for every connection',
+    open: async (page) => {
+      await page.getByRole('button', { name: /^users email/ }).click();
+      await page.getByRole('button', { name: 'Preview data' }).click();
+      await page.getByText(/^First 10 rows/).waitFor();
+    },
+  },
   'new-source': { path: '/console/sources/new', shows: 'PostgreSQL' },
   destinations: { path: '/console/destinations', shows: 'Warehouse' },
-  destination: { path: `/console/destinations/${world.destination_id}`, shows: 'Test and save' },
+  destination: {
+    path: `/console/destinations/${world.destination_id}`,
+    shows: 'Test and save',
+    open: async (page) => {
+      await page.getByText('Rights that the user needs').click();
+      await page.getByText(/^GRANT CONNECT, CREATE, TEMPORARY ON DATABASE/).waitFor();
+      await page.getByText('Documentation', { exact: true }).last().click();
+      await page.getByRole('heading', { name: 'Writes', exact: true }).waitFor();
+    },
+  },
+  'as-code': {
+    path: `/console/destinations/${world.destination_id}`,
+    shows: 'Test and save',
+    open: async (page) => {
+      await page.getByRole('button', { name: 'View as code' }).click();
+      await page.getByText(/connector: postgres/).waitFor();
+    },
+  },
   'new-destination': {
     path: '/console/destinations/new',
     shows: 'PostgreSQL',
@@ -163,6 +195,7 @@ const VIEWS = [
   { name: 'light', scheme: 'light', width: 1280, height: 860, rules: 'all' },
   { name: 'dark', scheme: 'dark', width: 1280, height: 860, rules: 'colors' },
   { name: 'phone', scheme: 'light', width: 390, height: 844, rules: null },
+  { name: 'wide', scheme: 'dark', width: 1600, height: 900, rules: null },
 ] as const;
 
 async function look(page: Page, { scheme, width, height }: (typeof VIEWS)[number]): Promise<void> {

@@ -35,16 +35,12 @@ const connectionNamed = async (name: string) => {
   return body.find((one: { name: string }) => one.name === name);
 };
 
-async function fillPostgres(url: string): Promise<void> {
-  const { host, port, database, username, password } = postgresParameters(url);
-  await visible().getByRole('textbox', { name: 'Host', exact: true }).fill(String(host));
-  await visible().getByRole('textbox', { name: 'Port' }).fill(String(port));
-  await visible().getByRole('textbox', { name: 'Database' }).fill(String(database));
-  await visible().getByRole('textbox', { name: 'User name' }).fill(String(username));
-  await visible().getByLabel('Password', { exact: true }).fill(String(password));
-}
+const fillPostgres = (url: string) => visible().getByLabel('Connection string', { exact: true }).fill(url);
 
 test('a pipeline from nothing: source, streams, destination, schedule, first run watched to its end', async () => {
+  await visit(page, '/');
+  await page.getByText('0 of 5 steps done').waitFor();
+  await page.getByRole('link', { name: 'Create a connection', exact: true }).click();
   await atStep('Source');
   expect(await page.getByRole('button', { name: 'Next' }).isDisabled()).toBe(true);
   await shoot(page, 'wizard-gallery');

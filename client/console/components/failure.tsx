@@ -48,5 +48,8 @@ export function describe(error: unknown): { message: string; code: string | null
     const message = error.code === 'network_error' ? 'Can’t reach the service' : error.message;
     return { message, code: error.code, request_id: error.request_id };
   }
-  return { message: error instanceof Error ? error.message : String(error), code: null, request_id: null };
+  if (error instanceof Error) return { message: error.message, code: null, request_id: null };
+  // Of a background task.
+  const { message = String(error), code = null } = (error ?? {}) as { message?: string; code?: string | null };
+  return { message, code, request_id: null };
 }

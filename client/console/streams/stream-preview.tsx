@@ -1,34 +1,24 @@
-import { Button } from '@mantine/core';
 import { type RouterInputs, type RouterOutputs, trpc } from '../api.ts';
 import { CopyBlock } from '../components/copy-block.tsx';
 import { Failure } from '../components/failure.tsx';
 import { formatCompact, pluralize } from '../components/format.ts';
-import { Icon } from '../components/icon.tsx';
-import { usePermission } from '../current-user.ts';
 import { useAction } from '../use-action.ts';
+import { PreviewButton } from './preview-button.tsx';
+import { CellText } from './rows-table.tsx';
 
 export type PreviewRequest = RouterInputs['connections']['previewStream'];
 type Preview = RouterOutputs['connections']['previewStream'];
 
 /** The first rows of a stream on request: each value as it is in the source and as a run would write it. */
 export function StreamPreview({ request }: { request: PreviewRequest }) {
-  const may = usePermission('data.preview');
   const preview = useAction(trpc.connections.previewStream, { failed: null, refresh: [] });
   const isStale = preview.data !== undefined && JSON.stringify(preview.variables) !== JSON.stringify(request);
   return (
     <section className="stack stream-preview" aria-label={`Preview of ${request.stream.name}`}>
       <div className="row">
-        <Button
-          size="xs"
-          variant="default"
-          leftSection={<Icon name="search" size={14} />}
-          disabled={!may}
-          title={may ? undefined : 'Requires the permission data.preview'}
-          loading={preview.isPending}
-          onClick={() => preview.mutate(request)}
-        >
+        <PreviewButton isPending={preview.isPending} onClick={() => preview.mutate(request)}>
           {preview.data ? 'Refresh preview' : 'Preview data'}
-        </Button>
+        </PreviewButton>
         <span className="dimmed" role="status">
           {preview.data && (isStale ? 'The settings have changed since this preview' : describe(preview.data))}
         </span>
@@ -83,12 +73,9 @@ const typesOf = (from: string, to: string) => (from === to ? from : `${from} →
 
 const Value = ({ from, to }: { from: string | null | undefined; to: string | null }) =>
   from === undefined || from === to ? (
-    <Text value={to} />
+    <CellText value={to} />
   ) : (
     <>
-      <Text value={from} /> → <Text value={to} />
+      <CellText value={from} /> → <CellText value={to} />
     </>
   );
-
-const Text = ({ value }: { value: string | null }) =>
-  value === null ? <span className="dimmed">NULL</span> : <span title={value}>{value}</span>;

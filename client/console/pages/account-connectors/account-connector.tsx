@@ -2,6 +2,7 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
+import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { pluralize } from '../../components/format.ts';
@@ -14,6 +15,7 @@ import { useAction } from '../../use-action.ts';
 import { Checks } from './checks.tsx';
 import { ParametersSection } from './parameters-section.tsx';
 import { useTest } from './use-test.ts';
+import { WebhookSection } from './webhook-section.tsx';
 
 export type AccountConnector = RouterOutputs['account_connectors']['get'];
 
@@ -48,18 +50,32 @@ function Whole({ connector }: { connector: AccountConnector }) {
       back={{ href: `/console/${connector_type}s`, label: connector_type === 'source' ? 'Sources' : 'Destinations' }}
       lead={`${connector.connector_display_name} ${connector.connector_version}${status_message && !hasTunnelProblem(connector) ? ` · ${status_message}` : ''}`}
       actions={
-        <Button
-          variant="default"
-          leftSection={<Icon name="refresh" size={16} />}
-          disabled={!mayUpdate}
-          loading={test.isPending}
-          onClick={test.run}
-        >
-          Test
-        </Button>
+        <>
+          {connector_type === 'source' && (
+            <Button
+              component={Link}
+              href={`/console/sources/${connector.id}/catalog`}
+              variant="default"
+              leftSection={<Icon name="search" size={16} />}
+            >
+              Browse catalog
+            </Button>
+          )}
+          <ViewAsCode kind="connector" item={connector} />
+          <Button
+            variant="default"
+            leftSection={<Icon name="refresh" size={16} />}
+            disabled={!mayUpdate}
+            loading={test.isPending}
+            onClick={test.run}
+          >
+            Test
+          </Button>
+        </>
       }
     >
       <TunnelState connector={connector} disabled={!mayUpdate} />
+      {mayUpdate && entry.data?.capabilities.webhooks && <WebhookSection account_connector_id={connector.id} />}
       <div className="columns">
         <Checks connector={connector} />
         <UsedBy connector={connector} />

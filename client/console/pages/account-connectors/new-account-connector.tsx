@@ -13,6 +13,9 @@ import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
 import { useAction } from '../../use-action.ts';
+import { ConnectionString } from './connection-string.tsx';
+import { ConnectorHelp } from './connector-help.tsx';
+import { Consent } from './consent.tsx';
 import { notifySaved } from './use-test.ts';
 
 type Connector = RouterOutputs['connectors']['list'][number];
@@ -108,6 +111,7 @@ export function NewConnectorForm({ connector, onCreated }: NewConnectorFormProps
   const form = useParameterForm(connector.parameters);
   const tunnel = useTunnelForm();
   const [name, setName] = useState(connector.display_name);
+  const [oauth_consent_id, setConsent] = useState<string | null>(null);
   const create = useAction(trpc.account_connectors.create, {
     failed: null,
     after: (created) => {
@@ -128,6 +132,7 @@ export function NewConnectorForm({ connector, onCreated }: NewConnectorFormProps
         connector_name: connector.name,
         parameters: form.changed(),
         ...(ssh_tunnel && { ssh_tunnel }),
+        ...(oauth_consent_id !== null && { oauth_consent: { id: oauth_consent_id } }),
       },
       {
         onError: ({ message, context: { field: place } }) => {
@@ -143,9 +148,21 @@ export function NewConnectorForm({ connector, onCreated }: NewConnectorFormProps
       <form className="stack" onSubmit={submit} noValidate>
         <div className="fields">
           <NameField value={name} onChange={setName} />
+          <ConnectionString connector_name={connector.name} form={form} />
         </div>
         <ParameterForm form={form} />
+        {connector.capabilities.oauth_consent && (
+          <Consent
+            request={() => ({
+              connector_type: connector.connector_type,
+              connector_name: connector.name,
+              parameters: form.changed(),
+            })}
+            onCompleted={setConsent}
+          />
+        )}
         {connector.capabilities.ssh_tunnel && <TunnelFields form={tunnel} />}
+        <ConnectorHelp connector={connector} values={form.values} />
         {create.error && <Failure title={`${name} was not created`} error={create.error} />}
         <div className="form-foot">
           <Button type="submit" loading={create.isPending}>

@@ -10,7 +10,9 @@ import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
 import { useAction } from '../../use-action.ts';
+import { Consent } from './consent.tsx';
 import { notifySaved } from './use-test.ts';
+import { ConnectorHelp } from './connector-help.tsx';
 import type { AccountConnector } from './account-connector.tsx';
 
 interface ParametersSectionProps {
@@ -28,13 +30,15 @@ function ParametersForm({ connector, entry }: ParametersSectionProps) {
   const { id, connector_type, parameters: stored, ssh_tunnel: storedTunnel, revision } = connector;
   const mayUpdate = usePermission(`${connector_type}s.update`);
   const [name, setName] = useState(connector.name);
+  const [oauth_consent_id, setConsent] = useState<string | null>(null);
   const tunnel = useTunnelForm(storedTunnel);
   const form = useParameterForm(entry.parameters, stored, tunnel.isMoved ? ['SSH tunnel'] : []);
   const update = useAction(trpc.account_connectors.update, { failed: null, after: notifySaved });
   const parameters = form.changed();
   const isRenamed = name.trim() !== connector.name;
   const ssh_tunnel = tunnel.changed();
-  const isChanged = isRenamed || ssh_tunnel !== undefined || Object.keys(parameters).length > 0;
+  const isChanged =
+    oauth_consent_id !== null || isRenamed || ssh_tunnel !== undefined || Object.keys(parameters).length > 0;
   const save = (event: FormEvent) => {
     event.preventDefault();
     if (![form.check(), tunnel.check()].every(Boolean)) return;
@@ -45,6 +49,7 @@ function ParametersForm({ connector, entry }: ParametersSectionProps) {
         ...(isRenamed && { name: name.trim() }),
         ...(Object.keys(parameters).length > 0 && { parameters }),
         ...(ssh_tunnel && { ssh_tunnel }),
+        ...(oauth_consent_id !== null && { oauth_consent: { id: oauth_consent_id } }),
       },
       { onError: ({ message, context }) => void tunnel.refuse(context.field, message) },
     );
@@ -61,7 +66,15 @@ function ParametersForm({ connector, entry }: ParametersSectionProps) {
           account_connector_id={mayUpdate ? id : undefined}
           disabled={!mayUpdate}
         />
+        {entry.capabilities.oauth_consent && (
+          <Consent
+            request={() => ({ account_connector_id: id, parameters })}
+            onCompleted={setConsent}
+            disabled={!mayUpdate}
+          />
+        )}
         {entry.capabilities.ssh_tunnel && <TunnelFields form={tunnel} stored={storedTunnel} disabled={!mayUpdate} />}
+        <ConnectorHelp connector={entry} values={form.values} />
         {update.error && <Failure title="Parameters not saved" error={update.error} />}
         <div className="form-foot">
           <Button type="submit" loading={update.isPending} disabled={!mayUpdate || !isChanged || name.trim() === ''}>

@@ -2,6 +2,7 @@ import { Button, Menu, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams, useSearchParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
+import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
 import { Freshness, RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
@@ -92,6 +93,29 @@ function Behind({ connection: { streams } }: { connection: Connection }) {
   );
 }
 
+/** Whether failures of this connection are sent to where the account's are. */
+function Bell({ connection: { id, notify_on_failure: isOn } }: { connection: Connection }) {
+  const may = usePermission('connections.update');
+  const update = useAction(trpc.connections.update, {
+    done: isOn ? 'Failures of this connection are not sent' : 'Failures of this connection are sent',
+    failed: 'Connection not updated',
+  });
+  return (
+    <Button
+      variant="default"
+      px="xs"
+      aria-label="Notify on failure"
+      aria-pressed={isOn}
+      title={isOn ? 'Failures are sent. Select to stop' : 'Failures are not sent. Select to send them'}
+      disabled={!may}
+      loading={update.isPending}
+      onClick={() => update.mutate({ connection_id: id, notify_on_failure: !isOn })}
+    >
+      <Icon name={isOn ? 'bell' : 'bellOff'} />
+    </Button>
+  );
+}
+
 function Actions({ connection }: { connection: Connection }) {
   const { id, status, active_run_id } = connection;
   const mayRun = usePermission('connections.run');
@@ -132,6 +156,8 @@ function Actions({ connection }: { connection: Connection }) {
       >
         Custom run
       </Button>
+      <ViewAsCode kind="connection" item={connection} />
+      <Bell connection={connection} />
       <Menu position="bottom-end" shadow="md">
         <Menu.Target>
           <Button variant="default" aria-label="More actions" px="xs">

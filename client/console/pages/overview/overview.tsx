@@ -12,6 +12,7 @@ import { labelOf, Status } from '../../components/status.tsx';
 import { ConnectionList, stateOf, type Summary } from '../connections/connection-list.tsx';
 import { sorted } from '../connections/sort-connections.ts';
 import { ActivityCharts } from './activity-charts.tsx';
+import { Checklist } from './checklist.tsx';
 import { HealthTiles } from './health-tiles.tsx';
 import { RecentRuns } from './recent-runs.tsx';
 
@@ -27,9 +28,13 @@ export default function OverviewPage() {
       <QueryView query={connections}>
         {(all) =>
           all.length === 0 ? (
-            <Welcome />
+            <>
+              <Checklist connections={all} />
+              <Welcome />
+            </>
           ) : (
             <>
+              <Checklist connections={all} />
               <HealthTiles connections={all} today={activity.data?.at(-1)} />
               <QueryView query={activity}>{(days) => <ActivityCharts days={days} />}</QueryView>
               <div className="columns">

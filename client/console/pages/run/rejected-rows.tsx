@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { trpc } from '../../api.ts';
 import { formatCount } from '../../components/format.ts';
 import { QueryView } from '../../components/query-view.tsx';
+import { RowsAtDestination } from './rows-at-destination.tsx';
 import type { RunProgress } from './use-run-progress.ts';
 
 type StreamRun = RunProgress['stream_runs'][number];
@@ -23,11 +24,7 @@ export function RejectedRows({ stream }: { stream: StreamRun }) {
       {isOpen && (
         <QueryView query={rows}>
           {(found) =>
-            found.length === 0 ? (
-              <p className="dimmed">No rows listed: the destination keeps them itself, or names only their number.</p>
-            ) : (
-              <RejectedTable rows={found} />
-            )
+            found.length === 0 ? <RowsAtDestination stream={stream} rows="rejected" /> : <RejectedTable rows={found} />
           }
         </QueryView>
       )}

@@ -69,7 +69,7 @@ function Run({ run, stream_runs, log_lines }: RunProgress) {
       </section>
       <Section title="Streams" lead={`${run.streams_succeeded} of ${run.streams_total} succeeded`}>
         <Timeline streams={stream_runs} />
-        <StreamRuns run={run} streams={stream_runs} />
+        <StreamRuns run={run} streams={stream_runs} destination={connection.data?.destination} />
       </Section>
       <RunLog {...{ run, stream_runs, log_lines }} />
       <Certificates run={run} />

@@ -6,29 +6,53 @@ import { formatBytes, formatCompact, formatCount, formatDuration } from '../../c
 import { Status, toneOf } from '../../components/status.tsx';
 import { type StreamTrend, Trend } from './trend.tsx';
 import { RejectedRows } from './rejected-rows.tsx';
+import { RowsAtDestination } from './rows-at-destination.tsx';
 import type { RunProgress } from './use-run-progress.ts';
 
 type StreamRun = RunProgress['stream_runs'][number];
 
 const BAR_COLORS = { good: 'teal', bad: 'red', warn: 'yellow', busy: 'blue', calm: 'gray' };
 
+interface StreamRunsProps {
+  run: RunProgress['run'];
+  streams: StreamRun[];
+  /** Of the destination; undefined until it is known. */
+  destination: { connector_name: string } | undefined;
+}
+
 /** The streams of a run, with their progress. */
-export function StreamRuns({ run, streams }: { run: RunProgress['run']; streams: StreamRun[] }) {
+export function StreamRuns({ run, streams, destination }: StreamRunsProps) {
   const trends = useQuery(
     trpc.runs.trends.queryOptions({ connection_id: run.connection_id, connection_run_id: run.id }),
+  );
+  const connectors = useQuery(trpc.connectors.list.queryOptions(undefined, { staleTime: Infinity }));
+  const isReadable = (connectors.data ?? []).some(
+    ({ connector_type, name, capabilities }) =>
+      connector_type === 'destination' && name === destination?.connector_name && capabilities.table_preview,
   );
   return (
     <ul className="stream-runs">
       {streams.map((stream) => (
         <li key={stream.id}>
-          <StreamRow stream={stream} trend={trends.data?.find(({ stream_run_id }) => stream_run_id === stream.id)} />
+          <StreamRow
+            stream={stream}
+            isReadable={isReadable}
+            trend={trends.data?.find(({ stream_run_id }) => stream_run_id === stream.id)}
+          />
         </li>
       ))}
     </ul>
   );
 }
 
-function StreamRow({ stream, trend }: { stream: StreamRun; trend: StreamTrend | undefined }) {
+interface StreamRowProps {
+  stream: StreamRun;
+  trend: StreamTrend | undefined;
+  /** The rows at the destination can be shown. */
+  isReadable: boolean;
+}
+
+function StreamRow({ stream, trend, isReadable }: StreamRowProps) {
   const rate = useRate(stream);
   const { stream_name, namespace, status, progress_percent, rows_loaded, error } = stream;
   const name = namespace ? `${namespace}.${stream_name}` : stream_name;
@@ -69,6 +93,7 @@ function StreamRow({ stream, trend }: { stream: StreamRun; trend: StreamTrend | 
         <Trend stream={stream} trend={trend} />
       </div>
       {stream.rows_rejected > 0 && stream.finished_at !== null && <RejectedRows stream={stream} />}
+      {isReadable && stream.rows_loaded > 0 && !isMoving && <RowsAtDestination stream={stream} rows="loaded" />}
       {error && (
         <p className="stream-error">
           {error.message} <code>{error.code}</code>

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation, useParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
+import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Confirm } from '../../components/confirm.tsx';
@@ -81,6 +82,7 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
       }
       back={{ href: '/console/triggers', label: 'Triggers' }}
       lead={isSystem ? 'A system trigger. You can disable it and add actions.' : undefined}
+      actions={trigger && !isSystem && <ViewAsCode kind="trigger" item={trigger} />}
     >
       {trigger && <Stats trigger={trigger} />}
       <form className="stack" onSubmit={submit} noValidate>

@@ -1,9 +1,9 @@
 import { Checkbox } from '@mantine/core';
-import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { useLayoutEffect, useRef, useState } from 'react';
+import { useState } from 'react';
 import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { labelOf, Status, wordsOf } from '../../components/status.tsx';
+import { VirtualList } from '../../streams/virtual-list.tsx';
 import {
   type DestinationSyncMode,
   type StreamEdit,
@@ -22,59 +22,34 @@ interface StreamRowsProps {
 
 const ROW_PX = 57;
 
-/** Streams, virtualised: only visible rows are in the DOM. The open row shows its settings. */
+/** The streams of the source. The open row shows its settings. */
 export function StreamRows({ rows, destination_modes, isReverse, preview, change }: StreamRowsProps) {
-  const list = useRef<HTMLDivElement>(null);
-  const [offset, setOffset] = useState(0);
   const [open, setOpen] = useState<string | null>(null);
-  // Content above the list changes height, so the offset is measured after every render. Setting the same number again
-  // does not render.
-  // oxlint-disable-next-line react-hooks/exhaustive-deps
-  useLayoutEffect(() => {
-    const top = Math.round((list.current?.getBoundingClientRect().top ?? 0) + window.scrollY);
-    setOffset(top);
-  });
-  const virtual = useWindowVirtualizer({
-    count: rows.length,
-    estimateSize: () => ROW_PX,
-    overscan: 8,
-    scrollMargin: offset,
-    getItemKey: (index) => rows[index]!.key,
-  });
-  const items = virtual.getVirtualItems();
   return (
-    <div ref={list} className="stream-rows" style={{ height: virtual.getTotalSize() }}>
-      <ul style={{ transform: `translateY(${(items[0]?.start ?? offset) - offset}px)` }}>
-        {items.map(({ index, key }) => {
-          const row = rows[index]!;
-          const isOpen = open === row.key;
-          return (
-            <li
-              key={key}
-              ref={virtual.measureElement}
-              data-index={index}
-              aria-setsize={rows.length}
-              aria-posinset={index + 1}
-            >
-              <Line row={row} isOpen={isOpen} toggle={() => setOpen(isOpen ? null : row.key)} change={change} />
-              {isOpen && (
-                <div className="stream-details">
-                  <StreamEditor
-                    stream={row.stream}
-                    item={row.item}
-                    destination_modes={writeModes(row.stream.sync_mode, destination_modes)}
-                    isReverse={isReverse}
-                    disabled={!row.stream.selected}
-                    preview={preview}
-                    onChange={(edit) => change(row, edit)}
-                  />
-                </div>
-              )}
-            </li>
-          );
-        })}
-      </ul>
-    </div>
+    <VirtualList count={rows.length} row_px={ROW_PX} keyOf={(index) => rows[index]!.key}>
+      {(index) => {
+        const row = rows[index]!;
+        const isOpen = open === row.key;
+        return (
+          <>
+            <Line row={row} isOpen={isOpen} toggle={() => setOpen(isOpen ? null : row.key)} change={change} />
+            {isOpen && (
+              <div className="stream-details">
+                <StreamEditor
+                  stream={row.stream}
+                  item={row.item}
+                  destination_modes={writeModes(row.stream.sync_mode, destination_modes)}
+                  isReverse={isReverse}
+                  disabled={!row.stream.selected}
+                  preview={preview}
+                  onChange={(edit) => change(row, edit)}
+                />
+              </div>
+            )}
+          </>
+        );
+      }}
+    </VirtualList>
   );
 }
 

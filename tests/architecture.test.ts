@@ -56,7 +56,11 @@ const HOMES: [what: string, imported: RegExp, home: RegExp][] = [
   ['postgres.js', /^(postgres$|drizzle-orm\/postgres-js)/, /^db\//],
   ['pg-boss', /^pg-boss/, /^server\/queue\//],
   ['pg', /^pg$/, /^server\/connectors\/postgres\//],
-  ['ssh2', /^ssh2/, /^server\/(connector-runtime\/ssh-tunnel|platform\/ssh-keys)\.ts/],
+  [
+    'ssh2',
+    /^ssh2/,
+    /^server\/(connector-runtime\/ssh-tunnel|platform\/ssh-keys|connectors\/kits\/(ssh|files\/stores\/sftp)\/\w+)\.ts/,
+  ],
   ['mysql2', /^mysql2/, /^server\/connectors\/mysql\//],
   ['DuckDB', /^@duckdb\//, /^server\/connectors\/(file|duckdb|kits\/(duckdb|files))\//],
   ['React and its libraries', /^(react|@mantine|@tanstack|wouter)/, /^client\/console\//],
@@ -187,7 +191,9 @@ describe('only one place', () => {
   });
 
   test('reads the environment: one for the service, one for the command line, one for the single file', () => {
-    const home = /^(client\/cli\/settings|server\/platform\/config|server\/deploy\/launcher)\.ts$/;
+    // Samples of code read it as text.
+    const home =
+      /^(client\/cli\/settings|client\/console\/as-code\/samples|server\/platform\/config|server\/deploy\/launcher)\.ts$/;
     expect(outside(home, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([]);
   });
 

@@ -1,5 +1,6 @@
 import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { processorSeconds } from './processor-seconds.ts';
 import { freePort } from '../support/free-port.ts';
 
 const BIN = '/usr/lib/postgresql/15/bin';
@@ -15,8 +16,10 @@ export interface Cluster {
   password: string;
   url(database: string): string;
   psql(database: string, sql: string): void;
-  /** Runs a shell command with $SRC and $DST as URLs; the seconds that it took. */
+  /** Runs a shell command with $SRC, $DST and $SUB as URLs; the seconds that it took. */
   time(command: string): number;
+  /** Processor seconds of the server so far. */
+  seconds(): number;
   stop(): Promise<void>;
 }
 
@@ -70,12 +73,13 @@ export async function startCluster(more: string[] = []): Promise<Cluster> {
     time(command) {
       const begun = performance.now();
       const done = Bun.spawnSync(['bash', '-o', 'pipefail', '-c', command], {
-        env: { ...process.env, SRC: url('src'), DST: url('dst') },
+        env: { ...process.env, SRC: url('src'), DST: url('dst'), SUB: url('sub') },
         stderr: 'inherit',
       });
       if (!done.success) throw new Error(`failed: ${command}`);
       return (performance.now() - begun) / 1000;
     },
+    seconds: () => processorSeconds(server.pid),
     async stop() {
       server.kill('SIGINT');
       await server.exited;

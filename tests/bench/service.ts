@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { processorSeconds } from './processor-seconds.ts';
 import { freePort } from '../support/free-port.ts';
 
 const KEY = 'bench-administrator-key-0123456789abcdef';
@@ -9,12 +10,15 @@ const KEY = 'bench-administrator-key-0123456789abcdef';
 export interface Service {
   url: string;
   api_key: string;
+  pid: number;
   data_dir: string;
   call<Answer>(method: string, path: string, body?: unknown): Promise<Answer>;
   /** One more worker on the same queue, once it takes jobs. Needs DATABASE_URL in the service's environment. */
   startWorker(): Promise<{ stop(): Promise<void> }>;
   /** Peak resident memory of the worker process so far, in MB; from the kernel. */
   workerPeakMb(): number;
+  /** Processor seconds of the worker process so far. */
+  seconds(): number;
   stop(): Promise<void>;
 }
 
@@ -46,6 +50,7 @@ export async function startService(env: Record<string, string> = {}): Promise<Se
   return {
     url,
     api_key: KEY,
+    pid: child.pid,
     data_dir: dataDir,
     async call<Answer>(method: string, path: string, body?: unknown) {
       const answer = await fetch(`${url}${path}`, {
@@ -81,6 +86,7 @@ export async function startService(env: Record<string, string> = {}): Promise<Se
       };
     },
     workerPeakMb: () => peakMb(workerPid(child.pid)),
+    seconds: () => processorSeconds(workerPid(child.pid)),
     async stop() {
       child.kill('SIGTERM');
       await child.exited;

@@ -121,6 +121,7 @@ describe.each(PLACES.filter(({ skip }) => !skip))(
         ['mark', 'string'],
         ['absent', kind === 'duckdb' ? 'integer' : 'string'],
       ]);
+      expect(await source.describeDataset!(ctx(), { name: 'wanted', sql })).toEqual(stream);
       expect(stream.fields.filter((field) => field.is_cursor_candidate).map(({ path }) => path[0])).toEqual(
         expect.arrayContaining(['id', 'amount', 'day', 'moment', 'twice']),
       );

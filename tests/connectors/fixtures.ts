@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { SQL } from 'bun';
-import type { AnyConnector, Cell, ConnectorContext, TargetColumn } from '../../server/connectors/contract/connector.ts';
+import type {
+  AnyConnector,
+  Cell,
+  ConnectorContext,
+  Inbox,
+  TargetColumn,
+} from '../../server/connectors/contract/connector.ts';
 import { literal, openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { tablePath } from '../../server/connectors/kits/files/stores/table-paths.ts';
@@ -11,7 +17,8 @@ import { parseParameters } from '../../server/connectors/contract/parameters.ts'
 import { directConnect } from '../../server/connector-runtime/sockets.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
-import { httpSource, s3Destination, s3ParquetSource, s3Source } from './file-places.ts';
+import { httpSource, s3Destination, s3ParquetSource, s3Source, sftpSource } from './file-places.ts';
+import { sshdMissing } from '../support/sshd.ts';
 import { HTTP_API_FIXTURES, HTTP_FIXTURES, MANIFEST_FIXTURES } from './http-fixtures.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { mysqlDestination, mysqlSource } from './mysql-places.ts';
@@ -30,12 +37,14 @@ export interface Place {
   leftOpen(): Promise<number>;
   /** Destinations: the rows of a table as another reader sees them, in any order; null when there is no table. */
   readTable?(table: string, columns: TargetColumn[]): Promise<Cell[][] | null>;
+  /** Sources that receive events. */
+  inbox?: Inbox;
   close(): Promise<void>;
 }
 
 export function contextOf(
   connector: AnyConnector,
-  place: Pick<Place, 'filesRoot'> & Partial<Pick<Place, 'good'>>,
+  place: Pick<Place, 'filesRoot'> & Partial<Pick<Place, 'good' | 'inbox'>>,
   more: { settings?: object; signal?: AbortSignal } = {},
 ) {
   const parsed = parseParameters(connector, more.settings ?? place.good);
@@ -50,6 +59,7 @@ export function contextOf(
     now: () => new Date('2026-11-21T10:00:00Z'),
     signal,
     filesRoot: place.filesRoot,
+    ...(place.inbox && { inbox: place.inbox }),
     warn() {},
     rateLimited() {},
   };
@@ -191,6 +201,33 @@ async function slackPlace(): Promise<Place> {
   return { ...place, close: () => Promise.all([place.close(), stop()]).then(() => {}) };
 }
 
+/** Every second event has the type of the second stream. */
+async function webhookPlace(): Promise<Place> {
+  const events = Array.from({ length: ROWS }, (_, at) => ({
+    position: String(at + 1),
+    id: `evt_${at}`,
+    type: at % 2 ? 'paid' : null,
+    received_at: '2026-11-21 10:00:00.123+00',
+    headers: '{}',
+    body: `{"id":"evt_${at}"}`,
+    bytes: 100,
+  }));
+  const standing = { last_position: String(ROWS), released_position: '0', types: ['paid'], stored_events: ROWS };
+  const inbox: Inbox = {
+    standing: async () => standing,
+    read: async ({ after, up_to, type }) =>
+      events
+        .slice(Number(after), Number(up_to))
+        .filter((one) => type === undefined || one.type === type)
+        .slice(0, 5000),
+  };
+  const place = await made(
+    { signature: 'standard_webhooks', secret: 'whsec_c2VjcmV0', streams_by_type: true },
+    { 'a secret that is not base64': { signature: 'standard_webhooks', secret: 'whsec_!' } },
+  );
+  return { ...place, inbox };
+}
+
 /** By type and name; several if a connector has several variants. */
 export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
   'source postgres': { tables: postgresSource },
@@ -207,6 +244,7 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
     'over HTTP': httpSource,
     'in S3': s3Source,
     'Parquet in S3': s3ParquetSource,
+    ...(!sshdMissing && { 'over SFTP': sftpSource }),
   },
   'destination file': {
     csv: fileDestination({ format: 'csv' }),
@@ -219,6 +257,7 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
   'source http_api': HTTP_API_FIXTURES,
   'source airbyte_manifest': MANIFEST_FIXTURES,
   'destination http': HTTP_FIXTURES,
+  'source webhook': { events: webhookPlace },
   'source demo': { rows: () => made({ rows: 20_000 }, { 'a start after the end': { start_date: '2030-01-01' } }) },
   'destination slack': { channels: slackPlace },
   'source sample': { rows: () => made({ rows: 100 }, { 'told to refuse': { check: 'throws' } }) },

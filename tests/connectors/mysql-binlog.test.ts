@@ -306,6 +306,27 @@ describeMysql('the binary log of MariaDB', () => {
     expect(await mysqlSource.canResume!(context().ctx, request)).toBe(false);
   });
 
+  test('a mark covers what was committed before it, and AUTO_INCREMENT counts what was deleted', async () => {
+    await sql('create table numbered (id bigint auto_increment primary key); insert into numbered values (), (), ()');
+    const { ctx } = context();
+    const { mark, covers } = mysqlSource.replication!;
+    const [before, tables] = [await mark(ctx, []), [{ namespace: null, name: 'numbered' }]];
+    await sql('delete from numbered where id = 3');
+    const after = await mark(ctx, []);
+    expect([before, after].map(({ open_writers }) => open_writers)).toEqual([null, null]);
+    expect(covers({ cursor: after.position }, before.position)).toBe(true);
+    expect(covers({ cursor: before.position }, after.position)).toBe(false);
+    expect(await mysqlSource.sequences!(ctx, tables)).toEqual([
+      {
+        namespace: null,
+        name: 'numbered_id_seq',
+        columns: [{ namespace: null, table: 'numbered', column: 'id' }],
+        last: '3',
+        increment: '1',
+      },
+    ]);
+  });
+
   test('the check names settings and privileges that are missing, and tables that the log does not have', async () => {
     const step = async (more?: Partial<MysqlSourceConfig>) =>
       (await mysqlSource.check(context(more).ctx)).checks.find(({ title }) => title === 'Binary log');

@@ -84,7 +84,8 @@ describe('a table read by CDC', () => {
     await sql(`insert into typed values ${values(1)}`);
     const follower = await follow('typed');
     await follower.run();
-    await sql(`insert into typed values ${values(2)}; insert into typed (id) values (3)`);
+    await sql(`insert into typed values ${values(2)}; insert into typed (id) values (3);
+      insert into typed (id, s) values (4, E'\\uFEFFmarked'), (5, E'\\u00e9'), (6, repeat('long ', 60)), (7, '')`);
     await follower.run();
     const after = await both('typed', 't.id, b, n, f, t.t, l, d, j, x, a, ba, c, m, p, iv, u, ti, s');
     expect(after.destination).toEqual(after.source);

@@ -74,6 +74,29 @@ describe('ranges of pages', () => {
     await until(async () => (await backends(sides.source)) === 0);
   });
 
+  test('return every row once while the log is followed, at the position where the log goes on', async () => {
+    const { host, port } = { host: '127.0.0.1', port: proxy.port };
+    const more = { parallel_reads: 3, host, port, ssl_mode: 'disable', replication: 'logical' } as const;
+    const from = sourceConfig(sides.source, more);
+    const [stream, reader_id] = [await streamNamed(sides.source, 'big'), crypto.randomUUID()];
+    const request = requestOf(stream, { sync_mode: 'incremental', reader_id });
+    const copies = await postgresSource.replication!.copy(from.ctx, { reader_id, streams: [request] });
+    try {
+      await run(`insert into big (id) values (60000)`);
+      const ids: string[] = [];
+      for await (const { rows, changes } of copies.read(0)) if (!changes) for (const [id] of rows) ids.push(id!);
+      expect(ids).toHaveLength(40_999);
+      expect(new Set(ids).size).toBe(40_999);
+      expect(ids).not.toContain('60000');
+      expect(copiesOf(from).length).toBeGreaterThan(12);
+      expect(copies.state(0).cursor).toMatch(/^[0-9A-F]{8}\/[0-9A-F]{8}$/);
+    } finally {
+      await copies.close();
+      await postgresSource.release!(from.ctx, reader_id);
+      await run(`delete from big where id = 60000`);
+    }
+  });
+
   test('rows are counted while they arrive, and exactly at the end', async () => {
     const stream = await streamNamed(sides.source, 'big');
     for (const format of ['pgcopy-binary', 'pgcopy-text'] as const) {

@@ -26,7 +26,10 @@ class Try(RecordTransformation):
         del record["code"]
 `;
 const session = (limits = PYTHON_LIMITS) =>
-  new PythonSession({ source: SOURCE, config: {}, signal: stop.signal, redact: (text) => text, limits }, () => ({}));
+  new PythonSession(
+    { files: { 'components.py': SOURCE }, config: {}, signal: stop.signal, redact: (text) => text, limits },
+    () => ({}),
+  );
 const component = { type: 'CustomTransformation', class_name: 'components.Try' };
 let shared = session();
 const run = async (code: string, where = shared) => {
@@ -35,8 +38,8 @@ const run = async (code: string, where = shared) => {
 };
 
 const JS =
-  'import gc, base\nfound = [base._host, *(one for one in gc.get_objects() if "JsProxy" in repr(type(one).__mro__))]\n';
-const HOST = 'import base\nhost = base._host\n';
+  'import gc, base\nfound = [base.host._host, *(one for one in gc.get_objects() if "JsProxy" in repr(type(one).__mro__))]\n';
+const HOST = 'import base\nhost = base.host._host\n';
 
 /** What fails, or returns nothing of the machine. */
 const WAYS: [name: string, code: string][] = [

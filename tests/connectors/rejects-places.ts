@@ -1,5 +1,11 @@
 import { join } from 'node:path';
-import type { ConnectorContext, Writer, WriteTarget } from '../../server/connectors/contract/connector.ts';
+import type {
+  ConnectorContext,
+  SampledTable,
+  TableSample,
+  Writer,
+  WriteTarget,
+} from '../../server/connectors/contract/connector.ts';
 import { duckDbDestination } from '../../server/connectors/duckdb/destination.ts';
 import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/connection/settings.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
@@ -13,6 +19,7 @@ import { destinationConfig as postgresConfig, type twoDatabases } from './postgr
 export interface RejectingPlace {
   /** `warnings`: their codes. `messages`: their texts. */
   open(target: WriteTarget): Promise<{ writer: Writer; warnings: string[]; messages: string[] }>;
+  sample(sample: TableSample): Promise<SampledTable>;
   /** The values of the first column, in order, empty texts for NULL. */
   values(query: string): Promise<string[]>;
   run(statement: string): Promise<unknown>;
@@ -41,6 +48,7 @@ export function postgresPlace(sides: ReturnType<typeof twoDatabases>): Rejecting
       const messages = messagesOf(ctx);
       return { writer: await postgresDestination.open(ctx, target), warnings, messages };
     },
+    sample: (sample) => postgresDestination.sampleTable!(postgresConfig(sides.destination).ctx, sample),
     values: async (query) =>
       (await sides.destination.sql.unsafe(query)).map((row) => String(Object.values(row)[0] ?? '')),
     run: (statement) => sides.destination.sql.unsafe(statement),
@@ -57,6 +65,7 @@ export function mysqlPlace(side: MysqlSide, loads: boolean): RejectingPlace {
       const messages = messagesOf(ctx);
       return { writer: await mysqlDestination.open(ctx, target), warnings, messages };
     },
+    sample: (sample) => mysqlDestination.sampleTable!(mysqlConfig(side).ctx, sample),
     values: async (query) => (await side.sql(query)).map((row) => Object.values(row).map(String)[0] ?? ''),
     run: (statement) => side.sql(statement),
     rowAsText: 'cast(`row` as char)',
@@ -69,18 +78,23 @@ export function mysqlPlace(side: MysqlSide, loads: boolean): RejectingPlace {
 export async function duckDbPlace(): Promise<RejectingPlace> {
   const folder = await duckDbFolder();
   const file = join(folder.filesRoot, 'data.duckdb');
+  const context = () =>
+    contextOfAny(duckDbDestination, folder, {
+      settings: { path: 'data.duckdb' },
+    }) as ConnectorContext<DuckDbDestinationConfig>;
   return {
     async open(target) {
       const warnings: string[] = [];
-      const ctx = contextOfAny(duckDbDestination, folder, { settings: { path: 'data.duckdb' } });
+      const ctx = context();
       ctx.warn = (code) => void warnings.push(code);
       const messages = messagesOf(ctx);
       return {
-        writer: await duckDbDestination.open(ctx as ConnectorContext<DuckDbDestinationConfig>, target),
+        writer: await duckDbDestination.open(ctx, target),
         warnings,
         messages,
       };
     },
+    sample: (sample) => duckDbDestination.sampleTable!(context(), sample),
     values: async (query) => (await onDuckDb(file, query)).map(([value]) => value ?? ''),
     run: (statement) => onDuckDb(file, ...statement.split(';')),
     rowAsText: '"row"::text',

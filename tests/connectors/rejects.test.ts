@@ -105,6 +105,13 @@ describe.each(Object.entries(PLACES))('rows that cannot be loaded: %s', (_name, 
     const wrong: Record<number, Cell[]> = { 1: ['1.5', null, 'part'], 2: ['12 apples', null, 'words'] };
     expect((await loadRows(target(table), rows(4, wrong))).counts).toMatchObject({ rows_loaded: 2, rows_rejected: 2 });
     expect(await ids(table)).toEqual([0, 3]);
+    const shown = { schema: null, table, limit: 1, rejected_by: null };
+    const loaded = await place.sample(shown);
+    expect([loaded.columns, loaded.rows.length]).toEqual([['id', 'day', 'note'], 1]);
+    const rejected = await place.sample({ ...shown, limit: 9, rejected_by: `${table} run` });
+    expect(rejected.columns).toEqual(['reason', 'row', 'rejected_at']);
+    expect(rejected.rows.map((row) => JSON.parse(row[1]!).note).toSorted()).toEqual(['part', 'words']);
+    expect(place.sample({ ...shown, table: 'nothing' })).rejects.toMatchObject({ code: 'destination_table_missing' });
   });
 
   it('in a merge: a missing key, and a delete with an invalid key', async () => {

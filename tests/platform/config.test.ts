@@ -104,5 +104,5 @@ test('a DATA_DIR that cannot be created is named', () => {
 test('a child process reads the same settings from its environment', () => {
   const config = readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, PORT: '0', DEMO: '0', WORKER_CONCURRENCY: '7' });
   const url = 'postgres://somebody@127.0.0.1:1/pipelines';
-  expect(readConfig(environmentOf(config, url))).toEqual({ ...config, DATABASE_URL: url });
+  expect(readConfig(environmentOf(config, url))).toEqual({ ...config, DATABASE_URL: url, DATABASE_OWNER_URL: null });
 });

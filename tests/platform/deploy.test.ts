@@ -149,6 +149,34 @@ describe('Kubernetes manifests', () => {
   });
 });
 
+test('the overlay for the age of the queue replaces the scaler of workers', async () => {
+  const kubectl = Bun.which('kubectl');
+  if (kubectl === null) return;
+  const { code, text } = await output(kubectl, 'kustomize', 'kubernetes-queue');
+  expect({ code, text: code === 0 ? '' : text }).toEqual({ code: 0, text: '' });
+  const objects = parseAllDocuments(text).map((one) => one.toJS());
+  const named = (kind: string) => objects.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
+  expect(named('HorizontalPodAutoscaler')).toEqual([]);
+  const [scaled] = objects.filter(({ kind }) => kind === 'ScaledObject');
+  expect(named('Deployment')).toContain(scaled.spec.scaleTargetRef.name);
+  const [authentication] = objects.filter(({ kind }) => kind === 'TriggerAuthentication');
+  expect(scaled.spec.triggers[0].authenticationRef.name).toBe(authentication.metadata.name);
+  const [from] = authentication.spec.secretTargetRef;
+  const secret = objects.find((one) => one.kind === 'Secret' && one.metadata.name === from.name);
+  expect(Object.keys(secret.stringData)).toContain(from.key);
+});
+
+test('the GitHub Action hands its inputs to the script', () => {
+  const { inputs, runs } = parse(read('github-action/action.yml'));
+  const { env, run } = runs.steps.at(-1);
+  const used = Object.values(env as Record<string, string>).map((value) => /inputs\.(\w+)/.exec(value)?.[1]);
+  expect(used.toSorted()).toEqual(Object.keys(inputs).toSorted());
+  // An input within a command would be executed.
+  expect(run).not.toContain('inputs.');
+  for (const name of Object.keys(env).filter((one) => one.startsWith('APPLY_')))
+    expect(read('github-action/apply.sh')).toContain(`$${name}`);
+});
+
 const matches = (labels: Record<string, unknown>, selector: object) =>
   Object.entries(selector).every(([key, value]) => labels[key] === value);
 

@@ -73,6 +73,7 @@ function configuration(self: SignInProvider, redirect_uris: string[]): Configura
         client_id: CLIENT.id,
         client_secret: CLIENT.secret,
         token_endpoint_auth_method: 'client_secret_post',
+        grant_types: ['authorization_code', 'refresh_token'],
         redirect_uris,
         post_logout_redirect_uris: [...new Set(redirect_uris.map((uri) => new URL('/console', uri).href))],
         require_auth_time: true,

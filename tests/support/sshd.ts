@@ -39,6 +39,13 @@ if (sshdMissing) {
  */
 export async function startSshd(settings: string[] = []): Promise<Sshd> {
   if (!program) return {} as Sshd;
+  const { server, close } = await openSshd(settings);
+  afterAll(close);
+  return server;
+}
+
+/** The same for a place that closes itself. It needs sshd. */
+export async function openSshd(settings: string[] = []): Promise<{ server: Sshd; close(): Promise<void> }> {
   const home = mkdtempSync('/tmp/data-pipelines-sshd-');
   // A folder that sshd needs as root, and that the package's service would create.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
@@ -64,7 +71,7 @@ export async function startSshd(settings: string[] = []): Promise<Sshd> {
     restart: async (key) => {
       await server.kill();
       if (key === 'new') server.fingerprint = makeHostKey(paths.hostKey);
-      child = Bun.spawn([program, '-D', '-e', '-f', paths.config], {
+      child = Bun.spawn([program ?? 'sshd', '-D', '-e', '-f', paths.config], {
         stdio: ['ignore', 'ignore', process.env.TEST_SSHD_LOG ? 'inherit' : 'ignore'],
       });
       watchOver(child, home);
@@ -72,11 +79,11 @@ export async function startSshd(settings: string[] = []): Promise<Sshd> {
     },
   };
   await server.restart('same');
-  afterAll(async () => {
+  const close = async () => {
     await server.kill();
     rmSync(home, { recursive: true, force: true });
-  });
-  return server;
+  };
+  return { server, close };
 }
 
 const configOf = ({ home, port, settings }: { home: string; port: number; settings: string[] }) =>

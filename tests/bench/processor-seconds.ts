@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs';
+
+const TICKS_PER_SECOND = 100;
+
+/** Processor seconds of a process and of its children, those that have ended included. */
+export function processorSeconds(pid: number): number {
+  const { stdout } = Bun.spawnSync(['pgrep', '-P', String(pid)]);
+  const children = stdout.toString().split('\n').filter(Boolean).map(Number);
+  return children.reduce((sum, child) => sum + processorSeconds(child), secondsOf(pid));
+}
+
+function secondsOf(pid: number): number {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    // It has ended meanwhile, and counts as its parent's.
+    return 0;
+  }
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / TICKS_PER_SECOND;
+}

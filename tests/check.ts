@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { FRUGAL } from './support/compiler.ts';
 import { fastFolder } from './support/fast-folder.ts';
+import { readTestReport } from './support/test-report.ts';
 import { stopTestServer, testServerUrl } from './support/postgres.ts';
 
 /**
@@ -20,6 +21,8 @@ const TEST_PROCESSES = 4;
 /** The last tier of the engine compiles for long runs: in tests and their short processes it took a sixth of the time. */
 const WITHOUT_LAST_TIER = { BUN_JSC_useFTLJIT: '0' };
 const tally = { passed: 0, failed: 0, skipped: 0 };
+/** Told once more at the end: whoever reads the last lines alone knows what failed. */
+const failedTests: string[] = [];
 
 interface Outcome {
   ok: boolean;
@@ -114,15 +117,14 @@ async function testFiles(files: string[], env: Record<string, string>): Promise<
   ];
   const { ok } = await run([process.execPath, 'test', ...flags, ...files], { env, show: true });
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
-  const root = /<testsuites [^>]*>/.exec(text)?.[0] ?? '';
-  const count = (name: string) => Number(new RegExp(` ${name}="(\\d+)"`).exec(root)?.[1] ?? 0);
+  const { tests, failures, skipped, failed } = readTestReport(text);
   // The report counts neither a file that cannot be loaded nor a crash.
   const silent = files.filter((path) => !text.includes(`file="${path}"`));
-  for (const path of silent) console.log(`FAILED ${path} (did not run)`);
-  const failed = count('failures') + silent.length;
-  tally.skipped += count('skipped');
-  tally.passed += count('tests') - count('failures') - count('skipped');
-  tally.failed += failed === 0 && !ok ? 1 : failed;
+  failedTests.push(...failed, ...silent.map((path) => `${path} (did not run)`));
+  const missed = failures + silent.length;
+  tally.skipped += skipped;
+  tally.passed += tests - failures - skipped;
+  tally.failed += missed === 0 && !ok ? 1 : missed;
   return ok;
 }
 
@@ -141,6 +143,7 @@ try {
 } finally {
   rmSync(scratch, { recursive: true, force: true });
 }
+for (const failed of failedTests) console.log(`FAILED ${failed}`);
 const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : '';
 console.log(`${tally.passed} passed, ${tally.failed} failed${skipped}`);
 process.exit(tally.failed === 0 ? 0 : 1);

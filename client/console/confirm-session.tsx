@@ -1,6 +1,7 @@
 import { Button, Modal, PasswordInput } from '@mantine/core';
 import { type FormEvent, useEffect, useState } from 'react';
 import type { Fetch } from '../retry.ts';
+import { BASE_PATH } from './base-path.ts';
 import { CONSOLE_HEADERS, onSignIn, ServiceError } from './session.ts';
 import { createStore } from './store.ts';
 
@@ -125,7 +126,7 @@ function EnterKey({ decide }: { decide: Question['decide'] | null }) {
 
 /** Without the typed client, whose requests wait for this one. @throws ServiceError */
 async function sendKey(api_key: string): Promise<void> {
-  const response = await fetch('/trpc/users.confirmSession', {
+  const response = await fetch(`${BASE_PATH}/trpc/users.confirmSession`, {
     method: 'POST',
     headers: { ...CONSOLE_HEADERS, 'content-type': 'application/json' },
     body: JSON.stringify({ api_key }),

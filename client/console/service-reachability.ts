@@ -1,3 +1,4 @@
+import { BASE_PATH } from './base-path.ts';
 import { createStore } from './store.ts';
 
 /** True while requests to the service get no response. */
@@ -10,7 +11,7 @@ export function reportUnreachable(onBack: () => void): void {
   if (serviceUnreachable.get()) return;
   serviceUnreachable.set(true);
   const check = async () => {
-    const response = await fetch('/healthz', { cache: 'no-store' }).catch(() => null);
+    const response = await fetch(`${BASE_PATH}/healthz`, { cache: 'no-store' }).catch(() => null);
     if (!response?.ok) return void setTimeout(() => void check(), CHECK_INTERVAL_MS);
     serviceUnreachable.set(false);
     onBack();

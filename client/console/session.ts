@@ -1,3 +1,4 @@
+import { BASE_PATH } from './base-path.ts';
 import { createStore } from './store.ts';
 
 /** The service accepts a session cookie only with this header, which other sites cannot send. */
@@ -78,7 +79,7 @@ export interface SignInProvider {
 }
 
 export async function listProviders(): Promise<SignInProvider[]> {
-  const response = await fetch('/console/providers', { headers: CONSOLE_HEADERS });
+  const response = await fetch(`${BASE_PATH}/console/providers`, { headers: CONSOLE_HEADERS });
   if (!response.ok) throw await ServiceError.from(response);
   return (await response.json()) as SignInProvider[];
 }
@@ -102,15 +103,15 @@ export function onSignIn(done: () => void): () => void {
   return () => channel.close();
 }
 
-/** Where a sign-in with a provider starts. */
+/** Where a sign-in with a provider starts. `to` is a path of this host, with the base path. */
 export const signInPath = ({ id }: SignInProvider, to: string): string =>
-  `/console/sign-in/${id}?to=${encodeURIComponent(to)}`;
+  `${BASE_PATH}/console/sign-in/${id}?to=${encodeURIComponent(to)}`;
 
 /** The error code of a sign-in that the service sent back to this page. */
 export const signInError = (): string | null => new URLSearchParams(window.location.search).get('sign_in_error');
 
 const send = (method: string, body?: object) =>
-  fetch('/console/session', {
+  fetch(`${BASE_PATH}/console/session`, {
     method,
     headers: { ...CONSOLE_HEADERS, 'content-type': 'application/json' },
     body: body && JSON.stringify(body),

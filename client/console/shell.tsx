@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { Link, Route, Switch, useLocation } from 'wouter';
 import { trpc } from './api.ts';
+import { BASE_PATH } from './base-path.ts';
 import { useCurrentUser } from './current-user.ts';
 import { NAVIGATION } from './navigation.ts';
 import { Avatar } from './components/avatar.tsx';
@@ -123,7 +124,7 @@ function Navigation({ label, search }: { label: string; search: () => void }) {
           </ul>
         </div>
       ))}
-      <a className="nav-link" href="/docs">
+      <a className="nav-link" href={`${BASE_PATH}/docs`}>
         Documentation
       </a>
     </nav>

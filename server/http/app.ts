@@ -17,6 +17,7 @@ import { TRPC_PATH, trpcHandler } from './trpc.ts';
 import { ApiError } from '../platform/errors.ts';
 import { appRouter, restRouter } from '../router.ts';
 import { webhookRoutes } from './inbound/webhooks.ts';
+import { ConfigError } from '../platform/config.ts';
 import { measureInstallation } from '../worker/metrics/measure-installation.ts';
 import { metricsResponse } from '../worker/metrics/metrics-response.ts';
 
@@ -36,21 +37,28 @@ export function createApp(deps: Deps) {
   });
   const served = proceduresOf([appRouter, restRouter]);
   const app = new Elysia({ serve: { idleTimeout: 30 } });
-  for (const routes of [
+  const all = [
     ...restRoutes(deps, served),
     ...Object.entries(pagesOf(deps, served)).map(pageRoutes),
     ...consoleRoutes(deps),
     webhookRoutes(deps),
-  ]) {
+  ];
+  const { BASE_PATH } = deps.config;
+  refuseAmbiguous(BASE_PATH, all);
+  // Twice: proxies pass the base path on or remove it, and probes come without it.
+  const bases = new Set(['', BASE_PATH]);
+  for (const routes of all) {
     const other = edge(routes.template, otherMethods(routes));
     // Each method by itself: a path without parameters must not fall through to one with, whatever the method.
     for (const method of METHODS) {
       const handler = routes.handlers.get(method === 'HEAD' ? 'GET' : method);
-      app.route(method, routes.pattern, handler ? edge(routes.template, handler) : other, { parse: 'none' });
+      const handled = handler ? edge(routes.template, handler) : other;
+      for (const base of bases) app.route(method, base + routes.pattern, handled, { parse: 'none' });
     }
-    app.all(routes.pattern, other, { parse: 'none' });
+    for (const base of bases) app.all(base + routes.pattern, other, { parse: 'none' });
   }
-  app.all(`${TRPC_PATH}/*`, edge(TRPC_PATH, trpcHandler(deps)), { parse: 'none' });
+  const calls = edge(TRPC_PATH, trpcHandler(deps));
+  for (const base of bases) app.all(`${base}${TRPC_PATH}/*`, calls, { parse: 'none' });
   const unknown = edge('unknown', () => {
     throw new ApiError(404, 'not_found', 'Not Found');
   });
@@ -63,16 +71,23 @@ export function createApp(deps: Deps) {
   );
 }
 
+/** Behind a proxy that removes it, such a base path could not be told from a path of the service. @throws ConfigError */
+function refuseAmbiguous(base: string, all: readonly PathRoutes[]): void {
+  const first = base.split('/')[1];
+  const taken = first && [...all.map(({ pattern }) => pattern), TRPC_PATH].some((path) => path.split('/')[1] === first);
+  if (taken) throw new ConfigError(`BASE_PATH must not begin with /${first}, which is a path of the service`);
+}
+
 /** What is served beside the procedures and the console, by path. */
 function pagesOf(deps: Deps, served: ReturnType<typeof proceduresOf>): Record<string, Handler> {
   let document: string | undefined;
   return {
-    '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served)))),
+    '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served, deps.config.BASE_PATH)))),
     '/cli': commandLine,
-    '/docs': docsIndex,
-    '/docs/:p1': docsPage,
-    '/docs/:p1/:p2': docsPage,
-    '/docs/api': referencePage,
+    '/docs': docsIndex(deps.config),
+    '/docs/:p1': docsPage(deps.config),
+    '/docs/:p1/:p2': docsPage(deps.config),
+    '/docs/api': referencePage(deps.config),
     '/docs/api/:p1': referenceFile,
     '/docs/assets/:p1': docsAsset,
     '/avatars/:p1': avatarPicture(deps),

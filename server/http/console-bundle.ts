@@ -64,7 +64,8 @@ async function bundleConsole(): Promise<ConsoleBundle> {
     splitting: true,
     minify: true,
     naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
-    publicPath: '/assets/',
+    // Relative to the file that imports, because the console may be below a path.
+    publicPath: './',
     // Joined because only config.ts may name the environment variable object, and this one is React's.
     define: { [['process', 'env', 'NODE_ENV'].join('.')]: '"production"' },
   });

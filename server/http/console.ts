@@ -27,7 +27,8 @@ const PAGES = ['/', '/console', '/console/*', '/cases/:p1', '/invitation'];
 
 /** The web console: its pages, its files, and signing in and out. */
 export function consoleRoutes(deps: Deps): PathRoutes[] {
-  const page: Handler = async () => new Response(pageOf((await bundleOf(deps)).entry), { headers: PAGE_HEADERS });
+  const page: Handler = async () =>
+    new Response(pageOf((await bundleOf(deps)).entry, deps.config), { headers: PAGE_HEADERS });
   const session = new Map<string, Handler>([
     ['POST', signIn(deps)],
     ['DELETE', signOut(deps)],
@@ -87,17 +88,18 @@ const PAGE_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-const pageOf = ({ script, style, scheme }: ConsoleBundle['entry']) => `<!doctype html>
+const pageOf = ({ script, style, scheme }: ConsoleBundle['entry'], { BASE_PATH }: Deps['config']) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<meta name="base-path" content="${BASE_PATH}">
 <title>Data pipelines</title>
 <link rel="icon" href="data:,">
-<script src="/assets/${scheme}"></script>
-<link rel="stylesheet" href="/assets/${style}">
-<script type="module" src="/assets/${script}"></script>
+<script src="${BASE_PATH}/assets/${scheme}"></script>
+<link rel="stylesheet" href="${BASE_PATH}/assets/${style}">
+<script type="module" src="${BASE_PATH}/assets/${script}"></script>
 </head>
 <body>
 <div id="console"></div>

@@ -29,7 +29,7 @@ Every request carries \`Authorization: Bearer <API key>\`. Errors are \`{detail,
  * The OpenAPI document. trpc-to-openapi knows neither the parts of a procedure's input nor its status, so it receives
  * operations built from the declarations of the routes.
  */
-export function openApiDocument(served: readonly ServedProcedure[]) {
+export function openApiDocument(served: readonly ServedProcedure[], base_path = '') {
   const paths: ZodOpenApiPathsObject = {};
   for (const one of served) {
     const { path, method } = one.endpoint;
@@ -42,7 +42,7 @@ export function openApiDocument(served: readonly ServedProcedure[]) {
     description: DESCRIPTION,
     version: '1.0.0',
     openApiVersion: '3.1.0',
-    baseUrl: '/',
+    baseUrl: base_path || '/',
     securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key, valid for 90 days.' } },
     filter: () => false,
     paths,

@@ -1,17 +1,24 @@
 import type { Endpoint } from '../api/endpoint.ts';
+import { routePath } from '../platform/base-path.ts';
+import type { Config } from '../platform/config.ts';
 import type { HttpExchange } from './edge.ts';
 
 /**
  * The header Link of a page: `next` while more items match, `prev` unless it is the first. Lists that follow a cursor
  * lead to the items after their last one. Null for other responses.
  */
-export function pageLinks({ request, headers }: HttpExchange, endpoint: Endpoint, data: unknown): string | null {
+export function pageLinks(
+  config: Pick<Config, 'BASE_PATH'>,
+  { request, headers }: HttpExchange,
+  { endpoint, data }: { endpoint: Endpoint; data: unknown },
+): string | null {
   if (!('offset' in endpoint.query.shape) || !Array.isArray(data)) return null;
   const url = new URL(request.url);
+  const path = config.BASE_PATH + routePath(config, request.url);
   const to = (rel: string, changes: Record<string, string>) => {
     const query = new URLSearchParams(url.searchParams);
     for (const [name, value] of Object.entries(changes)) query.set(name, value);
-    return `<${url.pathname}?${query.toString()}>; rel="${rel}"`;
+    return `<${path}?${query.toString()}>; rel="${rel}"`;
   };
   const last = (data.at(-1) as { id?: string } | undefined)?.id;
   if (url.searchParams.has('after')) return last === undefined ? null : to('next', { after: last });

@@ -12,7 +12,7 @@ import {
 import { signInPerson } from '../resources/users/sign-in/sign-in.ts';
 import type { Handler, HttpExchange } from './edge.ts';
 import { unauthenticatedCall } from './errors.ts';
-import { cookieIn, isSecure, sessionCookie, sessionOf } from './session.ts';
+import { cookieIn, cookieName, cookiePath, isSecure, sessionCookie, sessionOf } from './session.ts';
 
 /** The page of the console after a sign-in that confirms a session. It closes itself. */
 const CONFIRMED_PAGE = '/console/confirmed';
@@ -30,7 +30,7 @@ export const startProviderSignIn = (deps: Deps): Handler =>
     const settings = providerBy(deps, exchange.params[0] ?? '');
     const { searchParams } = new URL(exchange.request.url);
     const session_id = searchParams.has('confirm') ? await sessionToConfirm(deps, exchange.request) : null;
-    const to = session_id === null ? pathOf(searchParams.get('to')) : CONFIRMED_PAGE;
+    const to = session_id === null ? pathOf(deps, searchParams.get('to')) : `${deps.config.BASE_PATH}${CONFIRMED_PAGE}`;
     const { url, pending } = await beginSignIn(deps, settings, { to, session_id });
     const sealed = deps.secrets.seal(JSON.stringify(pending), PENDING);
     return redirect(url.href, pendingCookie(deps, sealed, PENDING_SECONDS));
@@ -69,7 +69,7 @@ const redirecting =
       const pending = pendingOf(deps, exchange.request);
       const page = pending?.session_id ? CONFIRMED_PAGE : '/console';
       const query = new URLSearchParams({ sign_in_error: error.code, request_id: exchange.request_id });
-      return redirect(`${page}?${query.toString()}`, pendingCookie(deps, '', 0));
+      return redirect(`${deps.config.BASE_PATH}${page}?${query.toString()}`, pendingCookie(deps, '', 0));
     }
   };
 
@@ -82,18 +82,19 @@ async function sessionToConfirm(deps: Deps, request: Request): Promise<string> {
 }
 
 /** A path of this service. Anything else could lead a person elsewhere after the sign-in. */
-function pathOf(to: string | null): string {
+function pathOf({ config: { BASE_PATH } }: Deps, to: string | null): string {
   const url = to === null || to.length > MAX_PATH ? null : URL.parse(to, 'http://service');
-  return url?.origin === 'http://service' && to!.startsWith('/') ? `${url.pathname}${url.search}` : '/console';
+  const isOwn = url?.origin === 'http://service' && `${url.pathname}/`.startsWith(`${BASE_PATH}/`);
+  return isOwn && to!.startsWith('/') ? `${url.pathname}${url.search}` : `${BASE_PATH}/console`;
 }
 
 const PENDING = 'pending_sign_in';
-const pendingName = (deps: Deps) => (isSecure(deps) ? '__Host-sign-in' : 'sign-in');
+const pendingName = (deps: Deps) => cookieName(deps, 'sign-in');
 
 /** Lax, not Strict: the provider's page sends the browser back. It gives no access: it is encrypted and names a sign-in. */
 const pendingCookie = (deps: Deps, value: string, maxAge: number) =>
   new Bun.Cookie(pendingName(deps), value, {
-    path: '/',
+    path: cookiePath(deps),
     httpOnly: true,
     sameSite: 'lax',
     secure: isSecure(deps),

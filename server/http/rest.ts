@@ -98,7 +98,7 @@ function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProce
     });
     if (data instanceof Response) return data;
     if (endpoint.revisioned) exchange.headers.set('etag', `"${(data as { revision: number }).revision}"`);
-    const links = pageLinks(exchange, endpoint, data);
+    const links = pageLinks(deps.config, exchange, { endpoint, data });
     if (links) exchange.headers.set('link', links);
     if (endpoint.status === 204) return new Response(null, { status: 204 });
     return Response.json(data ?? null, { status: endpoint.status });

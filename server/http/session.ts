@@ -73,11 +73,16 @@ function isFromConsole({ config }: Deps, request: Request): boolean {
 }
 
 export const isSecure = ({ config }: Deps) => config.PUBLIC_URL.startsWith('https:');
-/** With the prefix `__Host-`, other hosts of the domain and connections without TLS cannot set the cookie. */
-const cookieName = (deps: Deps) => (isSecure(deps) ? '__Host-session' : 'session');
+/**
+ * With the prefix `__Host-`, other hosts of the domain and connections without TLS cannot set the cookie. It requires the
+ * path `/`. Below a base path, cookies are not for the other applications of the host, so they have the weaker prefix.
+ */
+export const cookieName = (deps: Deps, name: string) =>
+  isSecure(deps) ? `${deps.config.BASE_PATH ? '__Secure-' : '__Host-'}${name}` : name;
+export const cookiePath = ({ config }: Deps) => config.BASE_PATH || '/';
 
 function tokenIn(deps: Deps, request: Request): string | null {
-  const value = cookieIn(request, cookieName(deps));
+  const value = cookieIn(request, cookieName(deps, 'session'));
   return value && /^[\w-]{1,128}$/.test(value) ? value : null;
 }
 
@@ -85,8 +90,8 @@ export const cookieIn = (request: Request, name: string): string | null =>
   new Bun.CookieMap(request.headers.get('cookie') ?? '').get(name);
 
 export const sessionCookie = (deps: Deps, token: string, maxAge: number) =>
-  new Bun.Cookie(cookieName(deps), token, {
-    path: '/',
+  new Bun.Cookie(cookieName(deps, 'session'), token, {
+    path: cookiePath(deps),
     httpOnly: true,
     sameSite: 'strict',
     secure: isSecure(deps),

@@ -4,6 +4,7 @@ import type { Credentials } from '../api/authentication.ts';
 import type { Deps } from '../deps.ts';
 import { recordRefusal } from '../api/audit/refusals.ts';
 import { describeError } from '../api/error-response.ts';
+import { routePath } from '../platform/base-path.ts';
 import { badRequest } from '../platform/errors.ts';
 import { appRouter } from '../router.ts';
 import { readBytes } from './body.ts';
@@ -47,7 +48,7 @@ async function answerCalls(
 ): Promise<Response> {
   const { request, request_id, keep } = exchange;
   return fetchRequestHandler({
-    endpoint: TRPC_PATH,
+    endpoint: endpointOf(deps, request),
     req: await limited(request),
     router: appRouter,
     maxBatchSize: MAX_BATCH,
@@ -67,6 +68,12 @@ async function answerCalls(
     },
     onError: ({ error, path }) => logCause(deps, { error, request_id, path }),
   });
+}
+
+/** With the base path if the request has it. */
+function endpointOf({ config }: Deps, { url }: Request): string {
+  const below = new URL(url).pathname.length - routePath(config, url).length;
+  return `${config.BASE_PATH.slice(0, below)}${TRPC_PATH}`;
 }
 
 /** tRPC would answer before it knows the request. */
@@ -89,7 +96,7 @@ function refuseKeyOnBatch({ headers, url }: Request): void {
 /** Errors before tRPC handles the request, in the form of tRPC. */
 function errorResponse(deps: Deps, { request, request_id }: HttpExchange, thrown: unknown): Response {
   const error = getTRPCErrorFromUnknown(thrown);
-  const path = new URL(request.url).pathname.slice(TRPC_PATH.length + 1);
+  const path = routePath(deps.config, request.url).slice(TRPC_PATH.length + 1);
   logCause(deps, { error, request_id, path });
   const { status, headers } = describeError(error, request_id);
   const ctx = { deps, request_id, address: '', user_agent: null, authorization: null, setHeader: () => {} };

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import { readAddress } from './base-path.ts';
 import { readOrMakeKeyFile } from './key-file.ts';
 import { isNetwork } from './net/addresses.ts';
 import { type ProviderSettings, readProviders } from './provider-settings.ts';
@@ -17,6 +18,8 @@ export interface Config {
   DATABASE_OWNER_URL: string | null;
   /** The address under which users reach the service; links in messages start with it. Default: HOST and PORT. */
   PUBLIC_URL: string;
+  /** The path of PUBLIC_URL, below which a proxy serves the service. Empty: the service has a host of its own. */
+  BASE_PATH: string;
   /** Absolute path. */
   DATA_DIR: string;
   /** `file:///…` or `s3://bucket/prefix?…`. Default: the folder DATA_DIR/objects. */
@@ -154,6 +157,7 @@ const Environment = z.object({
   DATABASE_URL: z.string().refine(urlOf('postgres:', 'postgresql:'), 'must be a postgres:// URL').optional(),
   DATABASE_OWNER_URL: z.string().refine(urlOf('postgres:', 'postgresql:'), 'must be a postgres:// URL').optional(),
   PUBLIC_URL: z.string().refine(urlOf('http:', 'https:'), 'must be an http:// or https:// URL').optional(),
+  BASE_PATH: z.string().optional(),
   DATA_DIR: z.string().default('.data'),
   OBJECT_STORE_URL: z.string().refine(urlOf('file:', 's3:'), 'must be a file:/// or s3://bucket URL').optional(),
   SECRET_KEY: secretKey.optional(),
@@ -269,7 +273,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     OBJECT_STORE_URL: OBJECT_STORE_URL ?? pathToFileURL(join(DATA_DIR, 'objects')).href,
     SECRET_KEY: SECRET_KEY ?? keyOfDataDir(DATA_DIR),
     BOOTSTRAP_API_KEY: BOOTSTRAP_API_KEY ?? null,
-    PUBLIC_URL: (PUBLIC_URL ?? `http://${rest.HOST}:${rest.PORT}`).replace(/\/+$/, ''),
+    ...addressOf(PUBLIC_URL ?? addressAt(rest), rest.BASE_PATH),
     SMTP_URL: SMTP_URL ?? null,
     METRICS_PORT: METRICS_PORT ?? null,
     METRICS_TOKEN: METRICS_TOKEN ?? null,
@@ -285,6 +289,17 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     VAULT_TOKEN: rest.VAULT_TOKEN ?? null,
     VAULT_NAMESPACE: rest.VAULT_NAMESPACE ?? null,
   });
+}
+
+const addressAt = ({ HOST, PORT }: Pick<Config, 'HOST' | 'PORT'>) =>
+  `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
+
+function addressOf(public_url: string, base_path: string | undefined) {
+  try {
+    return readAddress(public_url, base_path);
+  } catch (error) {
+    throw new ConfigError(`${base_path ? 'BASE_PATH' : 'The path of PUBLIC_URL'} ${(error as Error).message}`);
+  }
 }
 
 /** The file that holds SECRET_KEY; null: the variable does. */

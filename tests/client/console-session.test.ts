@@ -1,9 +1,12 @@
-import { afterAll, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
+import { createApiClient } from '../../client/api.ts';
 import { apiKeys, sessions } from '../../db/schema/index.ts';
+import { createApp } from '../../server/http/app.ts';
 import { readProviders } from '../../server/platform/provider-settings.ts';
 import { signIn } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
+import { BASE_PATH, startPathProxy } from '../support/path-proxy.ts';
 import { makerOf } from '../support/resources.ts';
 import { CLIENT, startSignInProvider } from '../support/sign-in-provider.ts';
 import { until } from '../support/until.ts';
@@ -194,3 +197,92 @@ test('a person signs in with a provider, and again before a key is created', asy
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.waitForURL((url) => url.origin === provider.issuer);
 }, 60_000);
+
+describe('below a path', () => {
+  const app = { url: '' };
+  const proxies = [true, false].map((removes) => startPathProxy(() => app.url, { removes }));
+  const [removing, passing] = proxies as [(typeof proxies)[0], (typeof proxies)[0]];
+  const config = { ...service.deps.config, PUBLIC_URL: passing.url, BASE_PATH };
+  const deps = { ...service.deps, config };
+  const listening = createApp(deps).listen({ hostname: '127.0.0.1', port: 0 });
+  app.url = `http://127.0.0.1:${listening.server!.port}`;
+  afterAll(async () => {
+    await Promise.all([...proxies.map((one) => one.close()), listening.server?.stop(true)]);
+  });
+  const headers = { authorization: `Bearer ${service.api_key}` };
+
+  for (const [name, { origin, url }] of Object.entries({ removing, passing })) {
+    test(`REST, tRPC, the command line and the documents work behind a proxy ${name} it`, async () => {
+      const events = await fetch(`${url}/automation/events?limit=1&offset=1`, { headers });
+      const before = /<([^>]+)>; rel="prev"/.exec(events.headers.get('link') ?? '')?.[1];
+      expect(before).toStartWith(`${BASE_PATH}/automation/events?`);
+      expect((await fetch(origin + before!, { headers })).status).toBe(200);
+      const api_client = createApiClient(url, service.api_key);
+      expect(await api_client.users.me.query()).toMatchObject({ email: 'admin@localhost' });
+      expect(await Array.fromAsync(['/healthz', '/cli'], async (path) => (await fetch(url + path)).status)).toEqual([
+        200, 200,
+      ]);
+      const document = (await (await fetch(`${url}/openapi.json`)).json()) as { servers: { url: string }[] };
+      expect(document.servers).toEqual([{ url: BASE_PATH }]);
+      for (const page of ['', '/', '/docs', '/docs/api', '/docs/guides/getting-started', '/console/connections']) {
+        const html = await (await fetch(url + page)).text();
+        const own = [...html.matchAll(/ (?:href|src)="(\/[^"]*)"/g)].map(([, link]) => link!);
+        expect(own.length, page).toBeGreaterThan(1);
+        expect(own.filter((link) => !link.startsWith(`${BASE_PATH}/`))).toEqual([]);
+        expect((await fetch(origin + own[0]!)).status, own[0]).toBe(200);
+      }
+      const unknown = await fetch(`${url}/nothing`);
+      expect([unknown.status, await unknown.json()]).toEqual([404, { detail: 'Not Found', code: 'not_found' }]);
+    }, 60_000);
+  }
+
+  test('addresses that others call contain it', async () => {
+    const invited = { email: 'below@example.org', full_name: 'Below A. Path' };
+    const post = async (path: string, body: object) => {
+      const sent = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } };
+      const response = await fetch(passing.url + path, { ...sent, body: JSON.stringify(body) });
+      return (await response.json()) as Record<string, string>;
+    };
+    expect((await post('/users', invited)).invite_link).toStartWith(`${BASE_PATH}/invitation#token=`);
+    const inbox = { name: 'Inbox', connector_type: 'source', connector_name: 'webhook' };
+    const parameters = { signature: 'secret_header', secret: 'a-secret-of-the-sender-0123456789' };
+    const { id } = await post('/account_connectors', { ...inbox, parameters });
+    const shown = await fetch(`${passing.url}/account_connectors/${id}/webhook`, { headers });
+    const { address } = (await shown.json()) as { address: string };
+    expect(address).toStartWith(`${passing.url}/webhooks/`);
+    const sent = { method: 'POST', headers: { 'x-webhook-secret': parameters.secret }, body: '{"id":1}' };
+    expect(await (await fetch(address, sent)).json()).toEqual({ status: 'stored' });
+  }, 60_000);
+
+  test('the console stays below it, from the sign-in with a provider to the sign-out', async () => {
+    const provider = await startSignInProvider([`${passing.url}/console/sign-in/main/callback`], 'localhost');
+    afterAll(() => provider.close());
+    process.env.TEST_CLIENT_SECRET = CLIENT.secret;
+    const settings = { id: 'main', name: 'Example ID', issuer: provider.issuer, client_id: CLIENT.id };
+    const client_secret = 'env:TEST_CLIENT_SECRET';
+    config.OIDC_PROVIDERS = readProviders(JSON.stringify([{ ...settings, client_secret, default_roles: ['Creator'] }]));
+    deps.egress.allow = [new URL(provider.issuer).host];
+    provider.person = { sub: 'below', email: 'joan@example.org', email_verified: true, name: 'Joan Clarke' };
+    const { page, complaints, context } = await site.browser({ address: passing.origin });
+    const failed: string[] = [];
+    page.on('response', (one) => {
+      if (one.url().startsWith(passing.origin) && one.status() >= 404) failed.push(`${one.status()} ${one.url()}`);
+    });
+    await page.goto(`${BASE_PATH}/console/profile`);
+    await page.getByRole('link', { name: 'Sign in with Example ID' }).click();
+    await page.getByRole('heading', { name: 'Profile' }).waitFor();
+    expect(page.url()).toBe(`${passing.url}/console/profile`);
+    expect(await context.cookies(passing.url)).toMatchObject([{ name: 'session', path: BASE_PATH }]);
+    expect(await context.cookies(passing.origin)).toEqual([]);
+    await page.getByRole('link', { name: 'Connections' }).click();
+    await page.getByRole('heading', { name: 'Connections', exact: true }).waitFor();
+    expect(page.url()).toBe(`${passing.url}/console/connections`);
+    await page.getByRole('link', { name: 'Profile' }).click();
+    expect(failed).toEqual([]);
+    expect(complaints.filter((one) => !one.startsWith(`request to ${provider.issuer}`))).toEqual([]);
+    const ended = page.waitForRequest((request) => request.url().startsWith(`${provider.issuer}/session/end?`));
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    const query = new URL((await ended).url()).searchParams;
+    expect(query.get('post_logout_redirect_uri')).toBe(`${passing.url}/console`);
+  }, 180_000);
+});

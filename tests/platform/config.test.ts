@@ -67,6 +67,25 @@ test.each(['0', 'false', 'OFF', 'no'])('DEMO=%s disables the demo', (DEMO) => {
   expect(readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, DEMO }).DEMO).toBeFalse();
 });
 
+test('PUBLIC_URL and BASE_PATH complete each other', () => {
+  const addressOf = (PUBLIC_URL: string, BASE_PATH: string) => {
+    const config = readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, PUBLIC_URL, BASE_PATH });
+    return [config.PUBLIC_URL, config.BASE_PATH];
+  };
+  const below = ['https://example.org/tools/pipelines', '/tools/pipelines'];
+  expect(addressOf('https://example.org/', '')).toEqual(['https://example.org', '']);
+  expect(addressOf('https://example.org', '/')).toEqual(['https://example.org', '']);
+  expect(addressOf('https://example.org/tools/pipelines/', '')).toEqual(below);
+  expect(addressOf('https://example.org', '/tools/pipelines/')).toEqual(below);
+  expect(addressOf(below[0]!, below[1]!)).toEqual(below);
+  expect(addressOf('', '/p')).toEqual(['http://127.0.0.1:8080/p', '/p']);
+  expect(readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, HOST: '::' }).PUBLIC_URL).toBe('http://[::]:8080');
+  expect(() => addressOf(below[0]!, '/pipelines')).toThrow('BASE_PATH must be the path of PUBLIC_URL');
+  expect(() => addressOf('https://example.org/a%20b', '')).toThrow('The path of PUBLIC_URL must be a path such as');
+  for (const path of ['pipelines', '//pipelines', '/a/../b', '/a"b', '/a b', '/a?b'])
+    expect(() => addressOf('https://example.org', path), path).toThrow('BASE_PATH must be a path such as');
+});
+
 test('the secret key is created once, readable by its owner only, and kept', () => {
   const dataDir = join(folder, 'kept');
   const first = readConfig({ DATA_DIR: dataDir }).SECRET_KEY;

@@ -26,8 +26,8 @@ export async function startConsole(config: Partial<Config> = {}) {
     await worker.stop();
   });
   const address = `http://127.0.0.1:${app.server!.port}`;
-  const browser = async (looking: Looking = {}) => {
-    const opened = await openBrowser(address, looking);
+  const browser = async ({ address: seen = address, ...looking }: Looking & { address?: string } = {}) => {
+    const opened = await openBrowser(seen, looking);
     browsers.push(opened);
     return opened;
   };

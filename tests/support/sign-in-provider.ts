@@ -75,7 +75,7 @@ function configuration(self: SignInProvider, redirect_uris: string[]): Configura
         token_endpoint_auth_method: 'client_secret_post',
         grant_types: ['authorization_code', 'refresh_token'],
         redirect_uris,
-        post_logout_redirect_uris: [...new Set(redirect_uris.map((uri) => new URL('/console', uri).href))],
+        post_logout_redirect_uris: [...new Set(redirect_uris.map((uri) => uri.replace(/\/console\/.*/, '/console')))],
         require_auth_time: true,
       },
     ],

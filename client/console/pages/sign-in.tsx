@@ -2,6 +2,7 @@ import { Button, PasswordInput } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useId, useState } from 'react';
 import { type RouterOutputs, trpc } from '../api.ts';
+import { BASE_PATH } from '../base-path.ts';
 import { Failure } from '../components/failure.tsx';
 import { Icon } from '../components/icon.tsx';
 import {
@@ -102,7 +103,10 @@ function Providers({ over }: { over: boolean }) {
           component="a"
           variant="default"
           fullWidth
-          href={signInPath(provider, over ? CONFIRMED_PATH : signInError() === null ? here : '/console')}
+          href={signInPath(
+            provider,
+            over ? BASE_PATH + CONFIRMED_PATH : signInError() === null ? here : `${BASE_PATH}/console`,
+          )}
           {...(over && { target: '_blank', rel: 'noopener' })}
         >
           Sign in with {provider.name}

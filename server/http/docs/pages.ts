@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { ApiError } from '../../platform/errors.ts';
+import type { Config } from '../../platform/config.ts';
 import type { Handler } from '../edge.ts';
 import { ROOT, type Section, type ServedDocument, servedDocuments } from './documents.ts';
-import { escaped, PICTURES, renderDocument } from './render.ts';
+import { below, escaped, PICTURES, renderDocument } from './render.ts';
 
 /** Only styles, pictures and the one script of this service; nothing inline. */
 const POLICY = [
@@ -18,7 +19,7 @@ const POLICY = [
 const SECTIONS: Section[] = ['Guides', 'Operations', 'Connectors', 'Inside the service', 'Decisions'];
 
 /** `/docs` was the API reference, whose links to operations are fragments, which never reach the server. */
-const FORWARD = `if (location.hash.startsWith('#/')) location.replace('/docs/api' + location.hash);\n`;
+const FORWARD = `if (location.hash.startsWith('#/')) location.replace('docs/api' + location.hash);\n`;
 
 const ASSETS: Record<string, { type: string; body: () => Blob | string }> = {
   'style.css': { type: 'text/css; charset=utf-8', body: () => Bun.file(join(import.meta.dir, 'style.css')) },
@@ -32,26 +33,35 @@ const ASSETS: Record<string, { type: string; body: () => Blob | string }> = {
 };
 
 /** All guides, connectors and other documents, and the API reference. */
-export const docsIndex: Handler = async () => {
-  const all = await servedDocuments();
-  const lists = SECTIONS.map((section) => {
-    const pages = all.filter((one) => one.section === section);
-    return pages.length === 0
-      ? ''
-      : `<h2>${escaped(section)}</h2>\n<ul class="index">${pages.map(indexItem).join('')}</ul>`;
-  });
-  const reference = '<li><a href="/docs/api">API reference</a><span>Every operation of the REST API.</span></li>';
-  const content = `<h1>Documentation</h1>\n<ul class="index">${reference}</ul>\n${lists.join('\n')}`;
-  return pageOf({ title: 'Documentation', content, all, head: '<script src="/docs/assets/forward.js"></script>' });
-};
+export const docsIndex =
+  (config: Base): Handler =>
+  async () => {
+    const all = await servedDocuments();
+    const lists = SECTIONS.map((section) => {
+      const pages = all.filter((one) => one.section === section);
+      return pages.length === 0
+        ? ''
+        : `<h2>${escaped(section)}</h2>\n<ul class="index">${pages.map(indexItem).join('')}</ul>`;
+    });
+    const reference = '<li><a href="/docs/api">API reference</a><span>Every operation of the REST API.</span></li>';
+    const content = `<h1>Documentation</h1>\n<ul class="index">${reference}</ul>\n${lists.join('\n')}`;
+    return pageOf(config, {
+      title: 'Documentation',
+      content,
+      all,
+      head: '<script src="/docs/assets/forward.js"></script>',
+    });
+  };
 
 /** One document, by the rest of its path. */
-export const docsPage: Handler = async ({ params }) => {
-  const all = await servedDocuments();
-  const document = all.find(({ url }) => url === `/docs/${params.join('/')}`);
-  if (!document) throw new ApiError(404, 'not_found', 'Not Found');
-  return pageOf({ title: document.title, content: renderDocument(document, all), all, url: document.url });
-};
+export const docsPage =
+  (config: Base): Handler =>
+  async ({ params }) => {
+    const all = await servedDocuments();
+    const document = all.find(({ url }) => url === `/docs/${params.join('/')}`);
+    if (!document) throw new ApiError(404, 'not_found', 'Not Found');
+    return pageOf(config, { title: document.title, content: renderDocument(document, all), all, url: document.url });
+  };
 
 export const docsAsset: Handler = ({ params: [name = ''] }) => {
   const asset = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
@@ -64,6 +74,8 @@ export const docsAsset: Handler = ({ params: [name = ''] }) => {
 const indexItem = ({ url, title, summary }: ServedDocument): string =>
   `<li><a href="${escaped(url)}">${escaped(title)}</a><span>${escaped(summary)}</span></li>`;
 
+type Base = Pick<Config, 'BASE_PATH'>;
+
 interface DocsPage {
   title: string;
   content: string;
@@ -72,7 +84,7 @@ interface DocsPage {
   head?: string;
 }
 
-function pageOf({ title, content, all, url, head = '' }: DocsPage): Response {
+function pageOf({ BASE_PATH }: Base, { title, content, all, url, head = '' }: DocsPage): Response {
   const entry = (one: ServedDocument) =>
     `<li><a href="${escaped(one.url)}"${one.url === url ? ' aria-current="page"' : ''}>${escaped(one.title)}</a></li>`;
   const menus = SECTIONS.map((section) => {
@@ -100,7 +112,7 @@ ${head}
 </body>
 </html>
 `;
-  return new Response(html, {
+  return new Response(below(BASE_PATH, html), {
     headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY },
   });
 }

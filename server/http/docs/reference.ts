@@ -1,5 +1,7 @@
 import { ApiError } from '../../platform/errors.ts';
+import type { Config } from '../../platform/config.ts';
 import type { Handler } from '../edge.ts';
+import { below } from './render.ts';
 
 /** Only files of this service. Swagger UI sets inline styles. */
 const POLICY = [
@@ -31,7 +33,7 @@ const PAGE = `<!doctype html>
 `;
 
 const START = `SwaggerUIBundle({
-  url: '/openapi.json',
+  url: new URL('../../openapi.json', document.currentScript.src).href,
   dom_id: '#reference',
   deepLinking: true,
   persistAuthorization: false,
@@ -46,7 +48,10 @@ const FROM_PACKAGE: Record<string, string> = {
 };
 
 /** The API reference, rendered from /openapi.json. */
-export const referencePage: Handler = () => page(PAGE, 'text/html; charset=utf-8');
+export const referencePage =
+  ({ BASE_PATH }: Pick<Config, 'BASE_PATH'>): Handler =>
+  () =>
+    page(below(BASE_PATH, PAGE), 'text/html; charset=utf-8');
 
 /** The scripts and styles of the API reference, from the npm package. */
 export const referenceFile: Handler = ({ params: [name = ''] }) => {

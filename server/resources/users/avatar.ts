@@ -22,7 +22,7 @@ export async function uploadAvatar(ctx: Ctx, { file }: { file: File }): Promise<
   const { former, updated_at } = await ctx.db.transaction((db) => replaceAvatar({ ...ctx, db }, avatar_key));
   if (former !== null) await deletePicture(ctx.deps, former);
   return {
-    avatar_url: avatarUrl(avatar_key),
+    avatar_url: avatarUrl(ctx, avatar_key),
     width: AVATAR_PIXELS,
     height: AVATAR_PIXELS,
     content_type: AVATAR_TYPE,

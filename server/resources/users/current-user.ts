@@ -24,7 +24,7 @@ export async function getMe(ctx: Ctx): Promise<ExpandedUserSchema> {
   const { account, key } = found;
   const now = deps.now();
   return {
-    ...presentUser(record),
+    ...presentUser(ctx, record),
     is_me: true,
     permissions: PERMISSIONS.filter((permission) => principal.permissions.has(permission)),
     account: {

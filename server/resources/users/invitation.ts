@@ -18,7 +18,7 @@ const INVITATION_DAYS = 7;
 const NO_USER = '00000000-0000-0000-0000-000000000000';
 
 /** The token is in the fragment: browsers do not send it to servers, so it appears in no log. */
-const linkWith = (token: string) => `/invitation#token=${token}`;
+const linkWith = ({ BASE_PATH }: Ctx['deps']['config'], token: string) => `${BASE_PATH}/invitation#token=${token}`;
 
 interface Invited {
   user_id: string;
@@ -30,10 +30,10 @@ interface Invited {
  * A new link and the columns that verify it. The hash covers the permissions of the user, so that the link ends when they
  * change: it never gives more than its creator gave.
  */
-export function makeInvitation({ secrets }: Ctx['deps'], invited: Invited) {
+export function makeInvitation({ secrets, config }: Ctx['deps'], invited: Invited) {
   const token = `${invited.user_id}.${randomBytes(32).toString('base64url')}`;
   return {
-    invite_link: linkWith(token),
+    invite_link: linkWith(config, token),
     columns: {
       invitation_hash: hashOf(secrets, token, invited),
       invitation_expires_at: sql`now() + make_interval(days => ${INVITATION_DAYS})`,
@@ -105,6 +105,6 @@ export async function acceptInvitation(
       await emitUserEventAs({ db, actor }, 'user_updated', { user, changed_fields: ['status'] });
     }
     const key = await issueKey({ db, actor }, { user, secrets: deps.secrets, event: 'api_key_created' });
-    return { ...key, user: presentUser(await selectUser({ db }, user)) };
+    return { ...key, user: presentUser({ deps }, await selectUser({ db }, user)) };
   });
 }

@@ -27,15 +27,19 @@ export async function selectUser(ctx: Pick<Ctx, 'db'>, key: { id: string; accoun
   return record;
 }
 
-export function presentUser({ user, roles }: { user: UserRow; roles: UserSchema['roles'] }): UserSchema {
+export function presentUser(
+  { deps }: Pick<Ctx, 'deps'>,
+  { user, roles }: { user: UserRow; roles: UserSchema['roles'] },
+): UserSchema {
   return {
     ...user,
     is_active: user.status === 'active',
-    avatar_url: user.avatar_key === null ? null : avatarUrl(user.avatar_key),
+    avatar_url: user.avatar_key === null ? null : avatarUrl({ deps }, user.avatar_key),
     roles,
     invite_link: null,
   };
 }
 
 /** The object `avatars/<id>.webp` is served at `/avatars/<id>`. */
-export const avatarUrl = (avatar_key: string) => `/${avatar_key.replace(/\.webp$/, '')}`;
+export const avatarUrl = ({ deps }: Pick<Ctx, 'deps'>, avatar_key: string) =>
+  `${deps.config.BASE_PATH}/${avatar_key.replace(/\.webp$/, '')}`;

@@ -11,13 +11,14 @@ import { presentUser, selectUser, selectUsers } from './query.ts';
 import type { UserSchema, UserSchemaWithMeTagged } from './schema.ts';
 
 /** The account's users, newest first. */
-export async function listUsers({ db, principal }: Ctx): Promise<UserSchemaWithMeTagged[]> {
+export async function listUsers(ctx: Ctx): Promise<UserSchemaWithMeTagged[]> {
+  const { db, principal } = ctx;
   const records = await selectUsers(db, principal.account_id);
-  return records.map((record) => ({ ...presentUser(record), is_me: record.user.id === principal.user_id }));
+  return records.map((record) => ({ ...presentUser(ctx, record), is_me: record.user.id === principal.user_id }));
 }
 
 export async function getUser(ctx: Ctx, { user_id }: { user_id: string }): Promise<UserSchema> {
-  return presentUser(await selectUser(ctx, { id: user_id, account_id: ctx.principal.account_id }));
+  return presentUser(ctx, await selectUser(ctx, { id: user_id, account_id: ctx.principal.account_id }));
 }
 
 /**

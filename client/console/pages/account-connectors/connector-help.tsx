@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
+import { BASE_PATH } from '../../base-path.ts';
 import { CopyBlock } from '../../components/copy-block.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { type ParameterValues } from '../../parameter-form/parameter-values.ts';
@@ -44,7 +45,7 @@ function Documentation({ name }: { name: string }) {
   const text = useQuery({
     queryKey: ['documentation', name],
     queryFn: async () => {
-      const response = await fetch(`/docs/connectors/${name}`);
+      const response = await fetch(`${BASE_PATH}/docs/connectors/${name}`);
       return response.ok ? response.text() : null;
     },
     staleTime: Infinity,

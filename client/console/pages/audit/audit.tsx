@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'wouter';
 import { trpc } from '../../api.ts';
+import { BASE_PATH } from '../../base-path.ts';
 import { usePermission } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
 import { QueryView } from '../../components/query-view.tsx';
@@ -24,7 +25,7 @@ export default function AuditPage() {
   const actions = mayRead && (
     <div className="row">
       <VerifyButton />
-      <Button variant="default" component="a" href={`/audit_log/export?${filters.toString()}`} download>
+      <Button variant="default" component="a" href={`${BASE_PATH}/audit_log/export?${filters.toString()}`} download>
         Export
       </Button>
     </div>

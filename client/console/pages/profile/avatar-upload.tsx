@@ -1,5 +1,6 @@
 import { FileButton, Button } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { BASE_PATH } from '../../base-path.ts';
 import { useCurrentUser } from '../../current-user.ts';
 import { Avatar } from '../../components/avatar.tsx';
 import { notify } from '../../components/notices.tsx';
@@ -42,6 +43,6 @@ async function upload(file: File): Promise<void> {
   if (file.size > MAX_BYTES) throw new ServiceError('The picture is larger than 2 MiB', 'image_too_large', null);
   const body = new FormData();
   body.set('file', file);
-  const response = await fetch('/users/me/avatar', { method: 'POST', headers: CONSOLE_HEADERS, body });
+  const response = await fetch(`${BASE_PATH}/users/me/avatar`, { method: 'POST', headers: CONSOLE_HEADERS, body });
   if (!response.ok) throw await ServiceError.from(response);
 }

@@ -1,6 +1,7 @@
 import { Button, Select, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { trpc } from '../../api.ts';
+import { BASE_PATH } from '../../base-path.ts';
 import { useCurrentUser } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Icon } from '../../components/icon.tsx';
@@ -18,7 +19,7 @@ export default function ProfilePage() {
     const elsewhere = await signOut();
     signedOut.set('not_authenticated');
     // A full load, so that nothing of the session stays in memory.
-    window.location.assign(elsewhere ?? '/');
+    window.location.assign(elsewhere ?? `${BASE_PATH}/`);
   };
   return (
     <Page

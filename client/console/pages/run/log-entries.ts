@@ -1,4 +1,5 @@
 import { CONSOLE_HEADERS } from '../../session.ts';
+import { BASE_PATH } from '../../base-path.ts';
 
 /** One recorded and redacted request of a connector. */
 export interface LogEntry {
@@ -36,8 +37,11 @@ export async function* readLog(
   key: { connection_id: string; connection_run_id: string; stream_run_id: string; side: 'source' | 'destination' },
   signal: AbortSignal,
 ): AsyncGenerator<LogEntry> {
-  const path = `/connections/${key.connection_id}/runs/${key.connection_run_id}/stream_runs/${key.stream_run_id}`;
-  const response = await fetch(`${path}/network_logs?connector_type=${key.side}`, { headers: CONSOLE_HEADERS, signal });
+  const run = `${BASE_PATH}/connections/${key.connection_id}/runs/${key.connection_run_id}`;
+  const response = await fetch(`${run}/stream_runs/${key.stream_run_id}/network_logs?connector_type=${key.side}`, {
+    headers: CONSOLE_HEADERS,
+    signal,
+  });
   if (response.status === 404) return;
   if (!response.ok || !response.body) throw new Error(`Reading the log failed with status ${response.status}`);
   let buffered = '';

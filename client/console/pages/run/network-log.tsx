@@ -2,6 +2,7 @@ import { Button, SegmentedControl, Select, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Failure } from '../../components/failure.tsx';
+import { BASE_PATH } from '../../base-path.ts';
 import { pluralize } from '../../components/format.ts';
 import { SearchField } from '../../components/search-field.tsx';
 import { Icon } from '../../components/icon.tsx';
@@ -21,7 +22,7 @@ interface NetworkLogProps {
 export function NetworkLog({ run, streams }: NetworkLogProps) {
   const [isOpen, setOpen] = useState(false);
   const logged = streams.filter(({ has_network_logs: { source, destination } }) => source || destination);
-  const download = `/connections/${run.connection_id}/runs/${run.id}/network_logs`;
+  const download = `${BASE_PATH}/connections/${run.connection_id}/runs/${run.id}/network_logs`;
   return (
     <Section
       title="Network log"

@@ -46,17 +46,17 @@ export async function beginConsent(ctx: Ctx, input: BeginConsentRequest): Promis
     sealed: sealConsent(deps, { account_id: principal.account_id, id }, { parameters, state, code_verifier }),
     expires_at,
   });
-  if (isBrowser) ctx.setHeader('set-cookie', cookie(deps.config.PUBLIC_URL, browser));
+  if (isBrowser) ctx.setHeader('set-cookie', cookie(deps.config, browser));
   return { id, url, needs_code: !isBrowser, expires_at };
 }
 
 /** Lax, not Strict: the provider's page sends the browser back. */
-const cookie = (public_url: string, value: string) =>
+const cookie = ({ PUBLIC_URL, BASE_PATH }: Ctx['deps']['config'], value: string) =>
   new Bun.Cookie(CONSENT_COOKIE, value, {
-    path: '/oauth/callback',
+    path: `${BASE_PATH}/oauth/callback`,
     httpOnly: true,
     sameSite: 'lax',
-    secure: public_url.startsWith('https:'),
+    secure: PUBLIC_URL.startsWith('https:'),
     maxAge: PENDING_MS / 1000,
   }).toString();
 

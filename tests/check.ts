@@ -117,13 +117,13 @@ async function testFiles(files: string[], env: Record<string, string>): Promise<
   ];
   const { ok } = await run([process.execPath, 'test', ...flags, ...files], { env, show: true });
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
-  const { tests, failures, skipped, failed } = readTestReport(text);
+  const found = readTestReport(text);
   // The report counts neither a file that cannot be loaded nor a crash.
   const silent = files.filter((path) => !text.includes(`file="${path}"`));
-  failedTests.push(...failed, ...silent.map((path) => `${path} (did not run)`));
-  const missed = failures + silent.length;
-  tally.skipped += skipped;
-  tally.passed += tests - failures - skipped;
+  failedTests.push(...found.failed, ...silent.map((path) => `${path} (did not run)`));
+  const missed = found.failures + silent.length;
+  tally.skipped += found.skipped;
+  tally.passed += found.tests - found.failures - found.skipped;
   tally.failed += missed === 0 && !ok ? 1 : missed;
   return ok;
 }

@@ -4,6 +4,7 @@ import postgres from 'postgres';
 import { accountConnectors, connectionRuns, connections, streamRuns } from '../../db/schema/index.ts';
 import { releaseDeadWorkers } from '../../server/runs/worker-deaths.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { closeGate, closeMariaDbGate } from '../support/gate.ts';
 import { type MariaDb, mariaDbMissing, startMariaDb, testBinlogServer } from '../support/mariadb.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
@@ -70,10 +71,17 @@ describe.skipIf(mariaDbMissing !== null)('the binary log of MariaDB as a source'
         connection: { table_prefix: `${mode}_` },
       });
     const intoPostgres = { name: 'postgres', parameters: postgresParameters(to.url) };
+    const late = 'new.n = 2';
     const pipelines = [
-      await make('append_dedup', intoPostgres),
-      await make('append', intoPostgres),
-      await make('append_dedup', { name: 'mysql', parameters: access(server, other) }),
+      {
+        ...(await make('append_dedup', intoPostgres)),
+        closed: () => closeGate(to.url, 'append_dedup_moved', late),
+      },
+      { ...(await make('append', intoPostgres)), closed: () => closeGate(to.url, 'append_moved', late) },
+      {
+        ...(await make('append_dedup', { name: 'mysql', parameters: access(server, other) })),
+        closed: () => closeMariaDbGate(server, { database: other, table: 'append_dedup_moved', condition: late }),
+      },
     ];
     let worker = spawnWorker(service, { CHECKPOINT_KB: '256' });
     for (const { start } of pipelines) expect((await runEnded(service, await start())).status).toBe('succeeded');
@@ -85,13 +93,14 @@ describe.skipIf(mariaDbMissing !== null)('the binary log of MariaDB as a source'
       updated += result.affectedRows;
       await source.run(`delete from moved where id = ${part + 1}`);
     }
-    for (const { start } of pipelines) {
+    for (const { start, closed } of pipelines) {
+      const gate = await closed();
       const id = await start();
-      const run = async () => (await getStreamRuns(service, id))[0]!;
-      await until(async () => (await run()).rows_read > 0);
+      await gate.reached();
       worker = await killed(worker);
+      await gate.open();
       expect((await runEnded(service, id, 90_000)).status).toBe('succeeded');
-      expect((await run()).attempt).toBe(2);
+      expect((await getStreamRuns(service, id))[0]!.attempt).toBe(2);
     }
     worker.kill('SIGKILL');
     const sum = (table: string) =>

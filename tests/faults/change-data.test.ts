@@ -4,6 +4,7 @@ import postgres from 'postgres';
 import { connectionRuns, connections } from '../../db/schema/index.ts';
 import { releaseDeadWorkers } from '../../server/runs/worker-deaths.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { closeGate } from '../support/gate.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
@@ -42,23 +43,26 @@ test('a worker killed while it applies changes neither loses nor duplicates one,
       connection: { table_prefix: `${destination_sync_mode}_` },
       only: ['moved'],
     });
-  const pipelines = [await make('append_dedup'), await make('append')];
+  const pipelines = { append_dedup_moved: await make('append_dedup'), append_moved: await make('append') };
   let worker = spawnWorker(service);
-  for (const pipeline of pipelines) expect((await runEnded(service, await pipeline.start())).status).toBe('succeeded');
+  for (const pipeline of Object.values(pipelines)) {
+    expect((await runEnded(service, await pipeline.start())).status).toBe('succeeded');
+  }
   // Separate transactions, so that there are positions to resume from in between.
   for (let part = 0; part < 60; part += 1) {
     await source`update moved set n = n + 1, filler = filler || '.' where id % 20 = ${part % 20}`;
     await source`delete from moved where id = ${part + 1}`;
   }
-  for (const pipeline of pipelines) {
+  for (const [table, pipeline] of Object.entries(pipelines)) {
+    const gate = await closeGate(to.url, table, 'new.n = 3');
     const id = await pipeline.start();
-    const stream = async () => (await getStreamRuns(service, id))[0]!;
-    await until(async () => (await stream()).rows_read > 0);
+    await gate.reached();
     worker.kill('SIGKILL');
     await worker.exited;
+    await gate.open();
     worker = spawnWorker(service);
     expect((await runEnded(service, id, 90_000)).status).toBe('succeeded');
-    expect((await stream()).attempt).toBe(2);
+    expect((await getStreamRuns(service, id))[0]!.attempt).toBe(2);
   }
   worker.kill('SIGKILL');
   const sum = (table: string) =>

@@ -24,7 +24,7 @@ const worker = superviseWorker({
 afterAll(() => worker.stop());
 
 const destination = { name: 'sample', parameters: {} };
-const slow = { rows: 60, batch_rows: 1, batch_delay_ms: 20 };
+const slow = { rows: 60, batch_rows: 1, batch_delay_ms: 50 };
 
 const queryProcesses = () => childrenOf(worker.pid() ?? 0, 'query-process.ts');
 

@@ -16,7 +16,7 @@ for (const [sync_mode, destination_sync_mode] of [
   test(`a worker killed while it writes to S3 neither loses nor duplicates a row (${destination_sync_mode})`, async () => {
     const path = `killed-${destination_sync_mode}`;
     const created = await makePipeline(service, {
-      source: { name: 'sample', parameters: { rows: 2000, value_bytes: 20_000, batch_rows: 20, batch_delay_ms: 20 } },
+      source: { name: 'sample', parameters: { rows: 2000, value_bytes: 20_000, batch_rows: 20, batch_delay_ms: 50 } },
       destination: { name: 'file', parameters: { ...s3.settings, path, format: 'jsonl' } },
       stream: { sync_mode, destination_sync_mode },
     });

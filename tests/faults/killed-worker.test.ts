@@ -62,7 +62,7 @@ describe('a worker killed during a run', () => {
 
   test('leaves the old table in place until the next attempt has loaded the whole new one (full refresh)', async () => {
     const created = await makePipeline(service, {
-      source: { name: 'sample', parameters: { rows: 200, batch_rows: 2, batch_delay_ms: 30 } },
+      source: { name: 'sample', parameters: { rows: 200, batch_rows: 2, batch_delay_ms: 60 } },
       destination: { name: 'postgres', parameters: database },
       stream: { destination_sync_mode: 'overwrite', primary_key: [['id']] },
       connection: { table_prefix: 'refresh_' },

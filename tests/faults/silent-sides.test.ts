@@ -69,7 +69,7 @@ test('a source that freezes among its rows ends the attempt, not the run', async
 
 test('a destination that freezes in a full refresh ends the attempt, not the run', async () => {
   const made = await makePipeline(service, {
-    source: { name: 'sample', parameters: { rows: 60, batch_rows: 1, batch_delay_ms: 20 } },
+    source: { name: 'sample', parameters: { rows: 60, batch_rows: 1, batch_delay_ms: 60 } },
     destination: toPostgres,
     stream: { destination_sync_mode: 'overwrite' },
   });

@@ -97,7 +97,7 @@ export const accountConnectorsRouter = router({
           'Returns the requests with secrets hidden, the responses, the records, the inferred fields and the request of the next page. An error of the remote system is part of the result. Nothing is stored.',
         addition: true,
         body: PageTrialRequest,
-        errors: [400],
+        errors: [400, 404],
       }),
     )
     .output(PageTrial)

@@ -63,8 +63,8 @@ async function restoreAccount(): Promise<void> {
 
 async function tryCases(operation: Operation) {
   const perWorld = PER_WORLD[operation.method] ?? CASES;
-  await restoreAccount();
   for (let done = 0; done < CASES; done += perWorld) {
+    await restoreAccount();
     const worlds = { own: perWorld < CASES ? await makeWorld(service, own) : lasting, foreign };
     const property = fc.asyncProperty(casesOf(contract, operation, worlds), async (one) => {
       const answer = await send(operation, one);

@@ -126,7 +126,7 @@ export const accountConnectorsRouter = router({
         addition: true,
         status: 201,
         body: BeginConsentRequest,
-        errors: [400],
+        errors: [400, 404],
       }),
     )
     .output(BegunConsent)

@@ -23,6 +23,16 @@ function keeper(limits?: { idle_ms: number; max: number }) {
   return { kept, reached, within };
 }
 
+test('a kept connection whose place may not be reached any more is closed', async () => {
+  const kept = new KeptSessions();
+  opened.push(kept);
+  const sessions = kept.of('one', () => Promise.reject(new Error('blocked')));
+  const client = { isOpen: true, isAlive: () => true, close: async () => void (client.isOpen = false) };
+  sessions.keep('settings', client);
+  await expect(sessions.take('settings', { host: 'db', port: 1 })).rejects.toThrow('blocked');
+  expect(client.isOpen).toBeFalse();
+});
+
 describe('a session of PostgreSQL', () => {
   const sides = twoDatabases();
   const context = (side = sides.source) => sourceConfig(side).ctx as PgContext;

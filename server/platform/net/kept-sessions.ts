@@ -43,8 +43,14 @@ export class KeptSessions {
     return {
       take: async <Client extends KeptClient>(settings: string, { host, port }: { host: string; port: number }) => {
         const client = this.#take(keyOf(settings));
-        if (client) await reach(host, port);
-        return client as Client | null;
+        if (!client) return null;
+        try {
+          await reach(host, port);
+        } catch (error) {
+          void client.close();
+          throw error;
+        }
+        return client as Client;
       },
       keep: (settings, client) => this.#keep(keyOf(settings), client),
     };

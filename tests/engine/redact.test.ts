@@ -42,6 +42,10 @@ describe('an unstored secret is recognized by its name or form', () => {
   test('secrets in query keys are redacted by name', () => {
     expect(url('https://a.test/x?api_key=12345&page=2')).toBe('https://a.test/x?api_key=[redacted]&page=2');
     expect(query({ access_token: '1', page: '2' })).toEqual({ access_token: '[redacted]', page: '2' });
+    // A signed address of Azure. Names that only contain the letters stay.
+    const signed = 'https://a.blob.test/c/f.csv?sv=2025-01-05&sp=r&sig=aB%2Fc%3D&design=plain';
+    expect(url(signed)).toBe('https://a.blob.test/c/f.csv?sv=2025-01-05&sp=r&sig=[redacted]&design=plain');
+    expect(query({ SIG: 'aB/c=', design: 'plain' })).toEqual({ SIG: '[redacted]', design: 'plain' });
   });
   test('headers are shown only when they are known to be harmless', () => {
     expect(headers({ 'X-Api-Key': 'k', 'X-Unheard-Of': 'v', 'Content-Type': 'text/csv' })).toEqual({

@@ -23,6 +23,14 @@ const ask = async <T>(url: string, question: (sql: postgres.Sql) => Promise<T>):
 const show = (url: string, name: string) =>
   ask(url, async (sql) => (await sql.unsafe(`show ${name}`))[0]?.[name] as string);
 
+/** Sessions by which processes keep the server running. */
+const holders = (url: string) =>
+  ask(url, async (sql) => {
+    const [row] = await sql`
+      select count(*)::int as count from pg_stat_activity where application_name = 'data-pipelines holder'`;
+    return row!.count as number;
+  });
+
 /** Directory of the cluster, and the process number of its server. */
 async function look(url: string) {
   const data = await show(url, 'data_directory');
@@ -68,6 +76,22 @@ describe('a running server', () => {
     await ask(url(database), (sql) => sql`create table probe as select 1 as one`);
     await ask(url(database), (sql) => sql`drop table probe`);
     await expect(ask(url('pipelines'), (sql) => sql`select 1`)).rejects.toThrow('permission denied for database');
+  });
+
+  // Its session may be listed for a while after the process has ended, so the list itself cannot show this.
+  test('is no longer marked as used by a process before that process closes its session', async () => {
+    const url = server.url('postgres');
+    const { data } = await look(url);
+    const logged = () => readFileSync(join(dirname(data), 'server.log'), 'utf8');
+    const setting = (sql: postgres.Sql) => sql`alter system set log_statement = 'all'`;
+    await ask(url, async (sql) => [await setting(sql), await sql`select pg_reload_conf()`]);
+    await until(async () => (await show(url, 'log_statement')) === 'all');
+    const other = await startEmbeddedPostgres({ dataDir });
+    expect(await holders(url)).toBe(2);
+    await other.stop();
+    expect(await holders(url)).toBe(1);
+    expect(logged()).toContain("set application_name = ''");
+    await ask(url, async (sql) => [await sql`alter system reset log_statement`, await sql`select pg_reload_conf()`]);
   });
 });
 

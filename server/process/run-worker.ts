@@ -3,7 +3,7 @@ import { closeDeps, createDeps } from '../deps.ts';
 import type { Config } from '../platform/config.ts';
 import { sendHeartbeats } from '../platform/watched-process.ts';
 import { releaseDeadWorkers } from '../runs/worker-deaths.ts';
-import { attemptStream } from '../transfer/execute-stream.ts';
+import { attemptAlone } from '../transfer/execute-stream.ts';
 import { startWorker } from '../worker/start-worker.ts';
 import type { WorkerFlags } from '../worker/worker-command.ts';
 import type { Shutdown } from './shutdown.ts';
@@ -24,7 +24,7 @@ export async function runWorker(
   shutdown.onEnd(() => closeDeps(deps));
   if (flags.stream_run_id !== null) {
     const stopping = new AbortController();
-    const attempt = attemptStream(deps, flags.stream_run_id, stopping.signal);
+    const attempt = attemptAlone(deps, flags.stream_run_id, stopping.signal);
     shutdown.onEnd(async () => {
       stopping.abort();
       await attempt;

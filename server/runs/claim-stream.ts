@@ -92,10 +92,13 @@ export async function claimStream(db: Db, stream_run_id: string, worker_id: stri
     ...claim!,
     begins_run: !run.started_at,
     opens_snapshot: !run.started_at && shared !== null,
-    // The settings may have changed since the run was queued.
-    is_grouped: Boolean(shared) && isGrouped(claimed) && isGrouped({ ...claim!.stream, status: claimed.status }),
+    is_grouped: Boolean(shared) && isGroupedNow(claim!),
   };
 }
+
+/** The settings may have changed since the run was queued. */
+export const isGroupedNow = ({ stream_run, stream }: Pick<Claim, 'stream_run' | 'stream'>): boolean =>
+  isGrouped(stream_run) && isGrouped({ ...stream, status: stream_run.status });
 
 const CLAIMED_ATTEMPT = sql`case when ${streamRuns.started_at} is null then 1 else ${streamRuns.attempt} + 1 end`;
 

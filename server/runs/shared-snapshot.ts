@@ -1,4 +1,4 @@
-import { and, eq, exists, inArray, isNotNull, isNull, ne, sql } from 'drizzle-orm';
+import { and, eq, exists, inArray, isNotNull, isNull, lt, ne, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import {
   type AccountConnectorRow,
@@ -14,7 +14,13 @@ import {
 import type { Db } from '../../db/types.ts';
 import type { SharedSnapshot } from '../connectors/contract/connector.ts';
 import { findConnector } from '../connectors/registry.ts';
-import { HELD_STREAM, isLiveRun, LIVE_STREAM } from '../pipeline/run-states.ts';
+import {
+  HELD_STREAM,
+  isLiveRun,
+  LIVE_STREAM,
+  MAX_ATTEMPTS,
+  MAX_ATTEMPTS_WITHOUT_PROGRESS,
+} from '../pipeline/run-states.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream, keepSnapshot, publishTables } from '../queue/jobs.ts';
 import { lockRun, warnOfRun } from './lock-run.ts';
@@ -45,15 +51,20 @@ const grouped = (connection_run_id: string) =>
 const unread = (connection_run_id: string) =>
   and(grouped(connection_run_id), inArray(streamRuns.status, LIVE_STREAM), isNull(streamRuns.ready));
 
+type Side = Pick<AccountConnectorRow, 'connector_name' | 'parameters'>;
+
 /** Whether both sides of a connection can show a run as one moment. */
-export function canShowOneMoment(sides: {
-  source: Pick<AccountConnectorRow, 'connector_name'>;
-  destination: Pick<AccountConnectorRow, 'connector_name'>;
-}): boolean {
+export function canShowOneMoment(sides: { source: Side; destination: Side }): boolean {
   const source = findConnector('source', sides.source.connector_name);
   const destination = findConnector('destination', sides.destination.connector_name);
-  return source?.keepSnapshot !== undefined && destination?.publish !== undefined;
+  if (source?.keepSnapshot === undefined || destination?.publish === undefined) return false;
+  const locked = source.locks?.(sides.source.parameters);
+  return locked === undefined || locked !== destination.locate?.(sides.destination.parameters).store;
 }
+
+/** One worker has to read all streams that share a snapshot. */
+export const isKeptInProcess = ({ source }: { source: Pick<AccountConnectorRow, 'connector_name'> }): boolean =>
+  findConnector('source', source.connector_name)?.keeps_snapshot_in_process === true;
 
 /**
  * The snapshot of a run that the first of its streams is claimed of; null: each stream is read at a moment of its own. The
@@ -114,7 +125,7 @@ export async function joinSnapshot(
   return row?.error ? { unavailable: row.error } : null;
 }
 
-/** Sends the job that opens the snapshot. */
+/** Sends the job that opens the snapshot, or has the streams claimed again that share one in a process. */
 export async function requestKeeper(db: Db, queue: Queue, run: Pick<RunRow, 'id' | 'account_id'>): Promise<void> {
   await queue.send(db, keepSnapshot, { connection_run_id: run.id }, { account_id: run.account_id });
 }
@@ -148,12 +159,35 @@ export async function claimKeeper(
   queue: Queue,
   { connection_run_id, worker_id }: { connection_run_id: string; worker_id: string },
 ): Promise<KeeperClaim | null> {
+  const found = await unkept(db, connection_run_id);
+  if (!found) return null;
+  const { run } = found;
+  const claim = await takeKeeper(db, found, worker_id);
+  if (found.replaces) for (const id of await readAgain(db, run)) await send(db, queue, run, id);
+  return claim;
+}
+
+const send = (db: Db, queue: Queue, { account_id }: Pick<RunRow, 'account_id'>, stream_run_id: string) =>
+  queue.send(db, executeStream, { stream_run_id }, { account_id });
+
+/** A run that lacks a keeper. */
+interface Unkept {
+  run: RunRow;
+  generation: number;
+  /** A snapshot was lost. */
+  replaces: boolean;
+}
+
+async function unkept(db: Db, connection_run_id: string): Promise<Unkept | null> {
   const run = await lockRun(db, connection_run_id);
   if (!run || !isLiveRun(run.status) || run.status === 'stopping') return null;
   const before = await sharedSnapshotOf(db, run.id);
   if (!before || before.settled_at !== null || before.error) return null;
   if (before.publish_requested_at !== null || (await isKept(db, run.id)) || !(await isNeeded(db, run.id))) return null;
-  const replaces = before.opened_at !== null;
+  return { run, generation: before.generation, replaces: before.opened_at !== null };
+}
+
+async function takeKeeper(db: Db, { run, generation, replaces }: Unkept, worker_id: string): Promise<KeeperClaim> {
   const [row] = await db
     .update(snapshots)
     .set({
@@ -162,12 +196,62 @@ export async function claimKeeper(
       heartbeat_at: sql`clock_timestamp()`,
       snapshot: null,
       opened_at: null,
-      generation: before.generation + (replaces ? 1 : 0),
+      generation: generation + (replaces ? 1 : 0),
     })
     .where(eq(snapshots.connection_run_id, run.id))
     .returning();
-  if (replaces) await readAgain(db, queue, run);
-  return row ? { run, fence: row.fence } : null;
+  if (!row) throw new Error(`snapshot of run ${run.id} does not exist`);
+  return { run, fence: row.fence };
+}
+
+/**
+ * As `claimKeeper`, with all streams that have to be read in the process of the keeper: takes them away from other
+ * workers, for `claimColumns`. `first` is claimed already.
+ */
+export async function claimKeeperOf(
+  db: Db,
+  { run, stream_run }: { run: RunRow; stream_run: StreamRunRow },
+  worker_id: string,
+): Promise<{ keeper: KeeperClaim; stream_run_ids: string[] } | null> {
+  const found = await unkept(db, run.id);
+  if (!found) return null;
+  const keeper = await takeKeeper(db, found, worker_id);
+  await readAgain(db, run, stream_run.id);
+  const others = await db
+    .select({ id: streamRuns.id })
+    .from(streamRuns)
+    .where(
+      and(
+        unread(run.id),
+        ne(streamRuns.id, stream_run.id),
+        // The job of such a stream ends it.
+        lt(streamRuns.attempts_without_progress, MAX_ATTEMPTS_WITHOUT_PROGRESS),
+        lt(streamRuns.attempt, MAX_ATTEMPTS),
+      ),
+    )
+    .orderBy(streamRuns.id);
+  return { keeper, stream_run_ids: others.map(({ id }) => id) };
+}
+
+/** The worker that holds the snapshot of the run; null: none does. */
+export async function keeperOf(db: Db, connection_run_id: string): Promise<string | null> {
+  const [kept] = await db
+    .select({ worker_id: snapshots.worker_id })
+    .from(snapshots)
+    .where(and(eq(snapshots.connection_run_id, connection_run_id), isNull(snapshots.settled_at), isKeptFresh));
+  return kept?.worker_id ?? null;
+}
+
+/** Has the streams of a run claimed again whose snapshot was lost with its process. */
+export async function restartKeeper(db: Db, queue: Queue, connection_run_id: string): Promise<void> {
+  const found = await unkept(db, connection_run_id);
+  if (!found?.replaces) return;
+  const { run, generation } = found;
+  await db
+    .update(snapshots)
+    .set({ snapshot: null, heartbeat_at: null, opened_at: null, generation: generation + 1 })
+    .where(eq(snapshots.connection_run_id, run.id));
+  for (const id of await readAgain(db, run)) await send(db, queue, run, id);
 }
 
 async function isKept(db: Db, connection_run_id: string): Promise<boolean> {
@@ -183,8 +267,12 @@ async function isNeeded(db: Db, connection_run_id: string): Promise<boolean> {
   return reader !== undefined;
 }
 
-/** Takes the streams that were read, or are being read, from a lost snapshot away from their workers. */
-async function readAgain(db: Db, queue: Queue, run: RunRow): Promise<void> {
+/**
+ * Takes the streams that were read, or are being read, from a lost snapshot away from their workers.
+ * @param claimed is claimed for the next one, with all the others: also those that have not joined the lost one yet
+ */
+async function readAgain(db: Db, run: RunRow, claimed: string | null = null): Promise<string[]> {
+  const joined = claimed === null ? isNotNull(streamRuns.snapshot_generation) : ne(streamRuns.id, claimed);
   const again = await db
     .update(streamRuns)
     .set({
@@ -198,14 +286,12 @@ async function readAgain(db: Db, queue: Queue, run: RunRow): Promise<void> {
     .where(
       and(
         grouped(run.id),
-        sql`(${and(inArray(streamRuns.status, HELD_STREAM), isNotNull(streamRuns.snapshot_generation))}
+        sql`(${and(inArray(streamRuns.status, HELD_STREAM), joined)}
           or (${streamRuns.status} = 'pending' and ${streamRuns.ready} is not null))`,
       ),
     )
     .returning({ id: streamRuns.id });
-  for (const { id } of again) {
-    await queue.send(db, executeStream, { stream_run_id: id }, { account_id: run.account_id });
-  }
+  return again.map(({ id }) => id);
 }
 
 const held = ({ run, fence }: KeeperClaim) => and(eq(snapshots.connection_run_id, run.id), eq(snapshots.fence, fence));
@@ -219,6 +305,14 @@ export async function recordSnapshot(db: Db, claim: KeeperClaim, snapshot: Share
     .where(held(claim))
     .returning({ id: snapshots.connection_run_id });
   return row !== undefined;
+}
+
+/** The heartbeat of a keeper that is being opened, which waits for the source. */
+export async function recordOpening(db: Db, claim: KeeperClaim): Promise<void> {
+  await db
+    .update(snapshots)
+    .set({ heartbeat_at: sql`clock_timestamp()` })
+    .where(and(held(claim), isNull(snapshots.opened_at)));
 }
 
 /** The source cannot share a snapshot: its streams are read one by one. */
@@ -287,7 +381,7 @@ export async function recoverSnapshots(db: Db, queue: Queue): Promise<void> {
   if ((await shared.where(isNull(snapshots.settled_at)).limit(1)).length === 0) return;
   const before = (column: AnyPgColumn, seconds: number) =>
     sql`coalesce(${column} < clock_timestamp() - make_interval(secs => ${seconds}), true)`;
-  const unkept = and(
+  const lacksKeeper = and(
     isNull(snapshots.settled_at),
     isNull(snapshots.publish_requested_at),
     before(snapshots.heartbeat_at, LOST_SECONDS),
@@ -304,7 +398,12 @@ export async function recoverSnapshots(db: Db, queue: Queue): Promise<void> {
   const isOf = eq(connectionRuns.id, snapshots.connection_run_id);
   await db.transaction(async (tx) => {
     const set = { requested_at: now };
-    const lost = await tx.update(snapshots).set(set).from(connectionRuns).where(and(unkept, isOf)).returning(runOf);
+    const lost = await tx
+      .update(snapshots)
+      .set(set)
+      .from(connectionRuns)
+      .where(and(lacksKeeper, isOf))
+      .returning(runOf);
     for (const run of lost) await requestKeeper(tx, queue, run);
   });
   await db.transaction(async (tx) => {

@@ -4,14 +4,17 @@ import type { Deps } from '../deps.ts';
 import { executeStream } from '../queue/jobs.ts';
 import { Attempt } from './attempt.ts';
 import { SharedAttempts } from './replication/shared-attempts.ts';
-import { claimStreams } from '../runs/claim-log.ts';
+import { claimStreams } from '../runs/claim-together.ts';
+import { createSnapshotKeepers, type SnapshotKeepers } from './one-moment/keep-snapshots.ts';
+import { moveTogether } from './one-moment/move-together.ts';
+import { logAttempt, recordEnds } from './record-ends.ts';
 import { requestKeeper } from '../runs/shared-snapshot.ts';
 import { classifyError } from './classify-error.ts';
 import { fencedOutcome } from './fenced.ts';
 import { replicate } from './replication/replicate.ts';
 import { requestLineage } from './lineage/report-lineage.ts';
 import { moveStream } from './move-stream.ts';
-import { endAttempt, type Outcome } from '../runs/end-attempt.ts';
+import type { Outcome } from '../runs/end-attempt.ts';
 import { inSpan } from '../platform/tracing/span.ts';
 import { failStream, howToTakeUp } from '../runs/worker-deaths.ts';
 
@@ -31,26 +34,45 @@ export type Isolate = (stream_run_id: string, signal: AbortSignal) => Promise<vo
 /** Handler of the job `execute_stream`. A stream that a worker died with is left to `isolate`. */
 export async function executeStreamJob(
   deps: Deps,
-  job: { stream_run_id: string; isolate: Isolate },
+  job: { stream_run_id: string; isolate: Isolate; keepers: SnapshotKeepers },
   signal: AbortSignal,
 ): Promise<void> {
-  const { stream_run_id, isolate } = job;
+  const { stream_run_id, isolate, keepers } = job;
   const how = await howToTakeUp(deps.db, stream_run_id);
   if (how === 'give_up') await failStream(deps, stream_run_id);
   else if (how === 'isolate') await isolate(stream_run_id, signal);
-  else if (how === 'claim') await attemptStream(deps, stream_run_id, signal);
+  else if (how === 'claim') await attemptStream(deps, { stream_run_id, keepers }, signal);
 }
 
 /** The pause before a stream is tried again while another worker may hold those that are read with it. */
 const EARLY_MS = 1_000;
 
+/** Executes a stream run in a process that executes nothing else. */
+export async function attemptAlone(deps: Deps, stream_run_id: string, signal: AbortSignal): Promise<void> {
+  const keepers = createSnapshotKeepers(deps);
+  try {
+    await attemptStream(deps, { stream_run_id, keepers }, signal);
+  } finally {
+    await keepers.stop();
+  }
+}
+
 /** Claims the stream, and those that are moved with it, moves their rows and records the outcomes. */
-export async function attemptStream(deps: Deps, stream_run_id: string, signal: AbortSignal): Promise<void> {
+async function attemptStream(
+  deps: Deps,
+  { stream_run_id, keepers }: { stream_run_id: string; keepers: SnapshotKeepers },
+  signal: AbortSignal,
+): Promise<void> {
   const asked = performance.now();
-  const { claims, shares_log, is_early } = await deps.db.transaction(async (tx) => {
+  const {
+    claims,
+    shared: together,
+    keeper,
+    is_early,
+  } = await deps.db.transaction(async (tx) => {
     const claimed = await claimStreams(tx, stream_run_id, deps.worker_id);
     const opening = claimed.claims.find(({ opens_snapshot }) => opens_snapshot);
-    if (opening) await requestKeeper(tx, deps.queue, opening.run);
+    if (opening && !claimed.keeper) await requestKeeper(tx, deps.queue, opening.run);
     const beginning = claimed.claims.find(({ begins_run }) => begins_run);
     if (beginning) await requestLineage(tx, deps, beginning.run.id);
     return claimed;
@@ -59,7 +81,7 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
   if (claims.length === 0) return;
   const attempts = claims.map((claim) => new Attempt(deps, claim, asked));
   const [first] = attempts as [Attempt];
-  const shared = shares_log ? new SharedAttempts(deps, attempts) : null;
+  const shared = together && new SharedAttempts(deps, attempts, together);
   const one = shared ?? first;
   const shutDown = () => one.shutDown();
   if (signal.aborted) shutDown();
@@ -68,7 +90,12 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
   one.start();
   let outcomes: Map<Attempt, Outcome | null>;
   try {
-    outcomes = shared ? await moveAll(deps, shared) : new Map([[first, await moveOne(deps, first)]]);
+    if (shared && keeper) await moveTogether(deps, shared, { keeper, keepers, move: moveOne });
+    outcomes = keeper
+      ? new Map()
+      : shared
+        ? await moveAll(deps, shared)
+        : new Map([[first, await moveOne(deps, first)]]);
   } finally {
     signal.removeEventListener('abort', shutDown);
     await one.close();
@@ -76,52 +103,6 @@ export async function attemptStream(deps: Deps, stream_run_id: string, signal: A
   }
   await recordEnds(deps, outcomes);
   for (const [attempt, outcome] of outcomes) logAttempt(deps, attempt, { outcome, asked });
-}
-
-/** Longer than the lease together: the next delivery of the job takes up a stream whose end was not recorded at all. */
-const END_PAUSES_MS = [200, 500, 1000, 2000, 2000];
-
-/** The end of an attempt that is not recorded leaves the stream held until recovery looks for lost jobs. */
-async function recordEnds(deps: Deps, outcomes: ReadonlyMap<Attempt, Outcome | null>): Promise<void> {
-  // Together, so that no stream is claimed again while another one of its run seems to be held.
-  const record = () =>
-    deps.db.transaction(async (tx) => {
-      for (const [{ claim, progress, warnings, log }, outcome] of outcomes) {
-        if (outcome) await endAttempt(tx, deps.queue, { claim, outcome, progress, warnings, lines: log.lines });
-      }
-    });
-  for (const pause of END_PAUSES_MS) {
-    try {
-      return await record();
-    } catch (error) {
-      const [attempt] = outcomes.keys();
-      const connection_run_id = attempt?.claim.run.id;
-      deps.log.warn({ err: error, connection_run_id }, 'end of an attempt not recorded');
-      await Bun.sleep(pause);
-    }
-  }
-  return record();
-}
-
-/** The ends of streams are reported by their events. An attempt that is followed by another one has no event. */
-function logAttempt(deps: Deps, { claim, progress }: Attempt, ended: { outcome: Outcome | null; asked: number }): void {
-  const { outcome, asked } = ended;
-  if (outcome?.kind !== 'retry' && outcome?.kind !== 'released') return;
-  const { run, stream_run } = claim;
-  const line = {
-    account_id: run.account_id,
-    connection_id: run.connection_id,
-    connection_run_id: run.id,
-    stream_run_id: stream_run.id,
-    stream: stream_run.stream_name,
-    attempt: stream_run.attempt,
-    outcome: outcome.kind,
-    code: outcome.kind === 'retry' ? outcome.error.code : null,
-    rows: progress.rows_loaded,
-    ms: Math.round(performance.now() - asked),
-  };
-  if (outcome.kind === 'retry') deps.log.warn(line, 'attempt failed');
-  else deps.log.info(line, 'attempt released');
 }
 
 /** Delivers the job again. */

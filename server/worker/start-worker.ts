@@ -28,10 +28,10 @@ export async function startWorker(deps: Deps, options: IsolationOptions = {}): P
   const listening = await deps.database.listen(STOP_CHANNEL, checkForStop);
   const concurrency = deps.config.WORKER_CONCURRENCY;
   const isolate = createIsolation(deps, options);
-  await deps.queue.work(executeStream, concurrency, ({ stream_run_id }, signal) =>
-    executeStreamJob(deps, { stream_run_id, isolate }, signal),
-  );
   const keepers = createSnapshotKeepers(deps);
+  await deps.queue.work(executeStream, concurrency, ({ stream_run_id }, signal) =>
+    executeStreamJob(deps, { stream_run_id, isolate, keepers }, signal),
+  );
   await deps.queue.work(keepSnapshot, keepSnapshot.concurrency ?? concurrency, ({ connection_run_id }) =>
     keepers.keep(connection_run_id),
   );

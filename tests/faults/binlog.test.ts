@@ -1,19 +1,27 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import postgres from 'postgres';
-import { accountConnectors, connectionRuns, connections, streamRuns } from '../../db/schema/index.ts';
+import {
+  accountConnectors,
+  connectionRuns,
+  connections,
+  connectionStreams,
+  snapshots,
+  streamRuns,
+} from '../../db/schema/index.ts';
 import { releaseDeadWorkers } from '../../server/runs/worker-deaths.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { closeGate, closeMariaDbGate } from '../support/gate.ts';
 import { type MariaDb, mariaDbMissing, startMariaDb, testBinlogServer } from '../support/mariadb.ts';
-import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
+import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 import { spawnWorker } from '../support/worker-process.ts';
 
 const service = await testDeps();
 const to = await createPlainDatabase();
-const destination = postgres(to.url, { max: 2, onnotice: () => {} });
+const destination = postgres(to.url, { max: 4, onnotice: () => {} });
 
 describe.skipIf(mariaDbMissing !== null)('the binary log of MariaDB as a source', () => {
   const { db } = service.deps;
@@ -203,6 +211,105 @@ describe.skipIf(mariaDbMissing !== null)('the binary log of MariaDB as a source'
     const runs = await db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, connection.id));
     expect(runs.filter(({ status }) => status === 'failed')).toEqual([]);
   }, 240_000);
+
+  describe('a full refresh of one moment', () => {
+    const overwrite = { destination_sync_mode: 'overwrite' as const, primary_key: [['id']] };
+    /** Two accounts with a total of 1,000. */
+    const bank = async () => {
+      const database = await server.database();
+      await server.sql(
+        `create table checking (id int primary key, n int); create table savings (id int primary key, n int);
+         insert into checking values (1, 600); insert into savings values (1, 400)`,
+        database,
+      );
+      return database;
+    };
+    const transfer = (database: string, amount: number) =>
+      server.sql(
+        `start transaction; update checking set n = n - ${amount}; update savings set n = n + ${amount}; commit`,
+        database,
+      );
+    const balances = async (schema: string) => {
+      const rows = await destination.unsafe(`select (select n from ${schema}.checking) as checking,
+        (select n from ${schema}.savings) as savings`);
+      return Object.values(rows[0] ?? {}).map(Number);
+    };
+    /** Starts a run, and keeps `savings` from being opened at the destination once `checking` is complete. */
+    const started = async ({ connection, start }: Pipeline, schema: string) => {
+      const [savings] = await db
+        .select({ id: connectionStreams.id })
+        .from(connectionStreams)
+        .where(and(eq(connectionStreams.connection_id, connection.id), eq(connectionStreams.name, 'savings')));
+      const line = await destination.reserve();
+      await line`begin`;
+      await line.unsafe(`select from ${schema}._pipeline_state where stream_id = '${savings!.id}' for update`);
+      const run_id = await start();
+      const isReady = async () => (await getStreamRuns(service, run_id)).some((one) => one.ready !== null);
+      await until(isReady, { timeout_ms: 60_000, what: 'the first table is complete' });
+      const letGo = async () => {
+        await line`rollback`;
+        line.release();
+      };
+      return { run_id, letGo };
+    };
+    const generation = async (run_id: string) =>
+      (await db.select().from(snapshots).where(eq(snapshots.connection_run_id, run_id)))[0]?.generation;
+
+    test('is read again as a whole after its sessions or its worker are killed', async () => {
+      const database = await bank();
+      const made = await makePipeline(service, {
+        source: { name: 'mysql', parameters: access(server, database) },
+        destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+        stream: overwrite,
+        connection: { destination_schema: 'moment', max_parallel_streams: 1 },
+      });
+      let worker = spawnWorker(service);
+      expect(await runEnded(service, await made.start(), 60_000)).toMatchObject({ status: 'succeeded', warnings: [] });
+      expect(await balances('moment')).toEqual([600, 400]);
+
+      const first = await started(made, 'moment');
+      await transfer(database, 7);
+      const held = await server.sql(
+        `select id from information_schema.processlist where db = '${database}' and command = 'Sleep'`,
+      );
+      expect(held.length).toBeGreaterThan(1);
+      for (const { id } of held) await server.sql(`kill ${Number(id)}`).catch(() => {});
+      await until(async () => (await generation(first.run_id)) === 2, { timeout_ms: 60_000 });
+      await first.letGo();
+      expect((await runEnded(service, first.run_id, 60_000)).status).toBe('succeeded');
+      expect(await balances('moment')).toEqual([593, 407]);
+
+      const second = await started(made, 'moment');
+      await transfer(database, 3);
+      expect(await balances('moment')).toEqual([593, 407]);
+      worker = await killed(worker);
+      await second.letGo();
+      expect((await runEnded(service, second.run_id, 90_000)).status).toBe('succeeded');
+      expect(await balances('moment')).toEqual([590, 410]);
+      worker.kill('SIGTERM');
+      await worker.exited;
+    }, 240_000);
+
+    test('needs a right, without which each stream is read at its own moment', async () => {
+      const database = await bank();
+      const made = await makePipeline(service, {
+        source: { name: 'mysql', parameters: { ...access(server, database), ...READER } },
+        destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+        stream: overwrite,
+        connection: { destination_schema: 'unlocked' },
+      });
+      const worker = await startWorker(service.deps);
+      const warned = async () => (await runEnded(service, await made.start(), 60_000)).warnings;
+      expect((await warned()).map(({ code, message }) => [code, message])).toEqual([
+        ['read_by_stream', expect.stringContaining('GRANT RELOAD or LOCK TABLES')],
+        ['read_by_stream', expect.stringContaining('GRANT RELOAD or LOCK TABLES')],
+      ]);
+      await server.sql(`grant lock tables on ${database}.* to reader`);
+      expect(await warned()).toEqual([]);
+      expect(await balances('unlocked')).toEqual([600, 400]);
+      await worker.stop();
+    }, 120_000);
+  });
 });
 
 /** The same user on all servers. */

@@ -4,7 +4,7 @@ import { connectionStreams, streamRuns } from '../../db/schema/index.ts';
 import type { AnyDestination, AnySource } from '../../server/connectors/contract/connector.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
 import { isLiveRun } from '../../server/pipeline/run-states.ts';
-import { attemptStream } from '../../server/transfer/execute-stream.ts';
+import { attemptAlone } from '../../server/transfer/execute-stream.ts';
 import type { TestDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline, type Pipeline } from '../support/pipeline.ts';
 import { whileBreaking } from './breaking.ts';
@@ -101,7 +101,7 @@ class CaseRun {
     const { crashed } = await whileBreaking(connectors, breaking, async () => {
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
         if (!isLiveRun((await getRun(service, run_id)).status)) break;
-        await attemptStream(service.deps, stream!.id, new AbortController().signal);
+        await attemptAlone(service.deps, stream!.id, new AbortController().signal);
       }
     });
     const [row] = await service.deps.db.select().from(streamRuns).where(eq(streamRuns.id, stream!.id));

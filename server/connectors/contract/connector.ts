@@ -133,12 +133,18 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   /**
    * Opens a snapshot for reads of these tables with `ReadRequest.snapshot`. It ends with the keeper or `ctx.signal`.
    * Absent: each stream is read at a moment of its own.
+   * @param readers how many of these reads run at the same time
    * @throws ConfigurationError when this user or server cannot share a snapshot
    */
   keepSnapshot?(
     ctx: ConnectorContext<Config>,
     tables: readonly Pick<StreamSchema, 'namespace' | 'name'>[],
+    readers: number,
   ): Promise<SnapshotKeeper>;
+  /** Only reads in the process of the keeper can join its snapshot, so one worker claims all streams that share it. */
+  keeps_snapshot_in_process?: boolean;
+  /** What nothing can be written to while a snapshot is kept, as `TableLocation.store`. Absent: nothing is locked. */
+  locks?(settings: Partial<Config>): string;
   /** Byte formats that `copy` can produce for these columns, best first. Empty: rows only. */
   byteFormats?(request: ReadRequest): ByteFormat[];
   copy?(ctx: ConnectorContext<Config>, request: ReadRequest, format: ByteFormat): Promise<ByteStream>;

@@ -21,11 +21,12 @@ import { databases, serverCheck } from './connection/check.ts';
 import { rightsToRead } from './connection/grants.ts';
 import { asDescribed, datasetStreams } from './read/datasets.ts';
 import { compareOrigins, findOrigin } from './read/origin.ts';
-import { beginSnapshot, fullRest, keepsZeroDates, readRows, warnOfZeroDates } from './read/read-rows.ts';
+import { fullRest, keepsZeroDates, readRows, warnOfZeroDates } from './read/read-rows.ts';
 import { findSequences } from './read/sequences.ts';
+import { keepSnapshot, openToRead } from './read/shared-snapshot.ts';
 import { RowText } from './connection/row-text.ts';
 import { conditions, resumeCondition, selection } from './read/select.ts';
-import { MysqlSession, withSession } from './connection/session.ts';
+import { withSession } from './connection/session.ts';
 import { digestSource } from './digest/sides.ts';
 import { MysqlSourceConfig } from './connection/settings.ts';
 import { mysqlNames, relation } from './connection/sql.ts';
@@ -85,6 +86,8 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
     covers: coversGtid,
   },
   origin: { find: findOrigin, compare: compareOrigins },
+  keepSnapshot,
+  keeps_snapshot_in_process: true,
   byteFormats,
   copy,
   estimate,
@@ -125,16 +128,15 @@ async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Prom
   if (!byteFormats(wanted).includes(format)) {
     throw new ConfigurationError('unsupported_format', `These columns cannot be copied as ${format}`);
   }
-  const session = await MysqlSession.open(ctx, { phase: 'run' });
+  const { session, close } = await openToRead(ctx, wanted);
   const request = await asDescribed(session, wanted).catch(async (error: unknown) => {
-    await session.close();
+    await close();
     throw session.translate(error);
   });
   const { list, forms } = selection(request.columns, keepsZeroDates(ctx));
   const rows = new RowText(forms, { keepNul: false, size: PIECE_BYTES });
   async function* chunks() {
     try {
-      await beginSnapshot(session);
       yield* session.stream(`select ${list}${fullRest(request, keepsZeroDates(ctx))}`, rows);
       warnOfZeroDates(ctx, rows);
       if (rows.nuls > 0) {
@@ -146,7 +148,7 @@ async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Prom
     } catch (error) {
       throw session.translate(error);
     } finally {
-      await session.close();
+      await close();
     }
   }
   return { format, chunks: chunks(), rows: () => rows.rows };

@@ -34,7 +34,10 @@ export function presentConnection(record: ConnectionRecord, now: Date): Connecti
   };
 }
 
-function summary(connector_type: 'source' | 'destination', side: ConnectionRecord['source']) {
+function summary(
+  connector_type: 'source' | 'destination',
+  { parameters: _parameters, ...side }: ConnectionRecord['source'],
+) {
   const connector =
     connector_type === 'source'
       ? findConnector('source', side.connector_name)

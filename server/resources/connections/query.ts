@@ -53,11 +53,14 @@ const person = <User extends Columns<'id' | 'full_name' | 'email'>>(user: User) 
   email: user.email as User['email'],
 });
 
-const side = <Connector extends Columns<'id' | 'name' | 'connector_name' | 'status'>>(connector: Connector) => ({
+const side = <Connector extends Columns<'id' | 'name' | 'connector_name' | 'status' | 'parameters'>>(
+  connector: Connector,
+) => ({
   id: connector.id as Connector['id'],
   name: connector.name as Connector['name'],
   connector_name: connector.connector_name as Connector['connector_name'],
   status: connector.status as Connector['status'],
+  parameters: connector.parameters as Connector['parameters'],
 });
 
 /** Selects connections with everything in a response, in one statement. */

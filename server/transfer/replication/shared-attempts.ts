@@ -12,7 +12,7 @@ const TRY_AGAIN_MS = 60_000;
 /** Time for a run that follows the log to end at a border of transactions when the worker shuts down. */
 const ROLL_OVER_MS = 3_000;
 
-/** Attempts at streams of one run that are read from one log: one heartbeat for all. */
+/** Attempts at streams of one run that are read from one log, or from a snapshot of this process: one heartbeat for all. */
 export class SharedAttempts {
   #timer: Periodic | null = null;
   #live: Attempt[];
@@ -32,10 +32,11 @@ export class SharedAttempts {
   constructor(
     private readonly deps: Deps,
     attempts: readonly Attempt[],
+    private readonly from: 'log' | 'snapshot',
   ) {
     const { connection, run } = attempts[0]!.claim;
     this.#live = [...attempts];
-    this.is_continuous = isContinuous(connection.schedule) && run.custom_run_plan_id === null;
+    this.is_continuous = from === 'log' && isContinuous(connection.schedule) && run.custom_run_plan_id === null;
     this.run_id = run.id;
     this.connection = connection;
   }
@@ -77,8 +78,9 @@ export class SharedAttempts {
     this.#timer?.wake();
   }
 
-  /** The sessions of all streams are those of the first attempt, so it notices when they stand still. */
+  /** The sessions of streams of a log are all those of the first attempt, so it notices when they stand still. */
   #lead(): void {
+    if (this.from !== 'log') return;
     const [leader] = this.#live;
     if (!leader || leader === this.#leader) return;
     this.#leader = leader;
@@ -127,15 +129,21 @@ export class SharedAttempts {
   async fail(attempt: Attempt, error: unknown): Promise<void> {
     const classified = await classifyError(this.deps, attempt, error);
     const outcome = this.is_continuous && classified?.kind === 'retry' ? failed(classified) : classified;
-    this.#live = this.#live.filter((one) => one !== attempt);
-    await attempt.close();
-    if (outcome) {
+    await this.end(attempt, async () => {
+      if (!outcome) return;
       const { claim, progress, warnings, log } = attempt;
       const { db, queue } = this.deps;
       await db.transaction((tx) => endAttempt(tx, queue, { claim, outcome, progress, warnings, lines: log.lines }));
-    }
+    });
     if (this.is_continuous && classified?.kind === 'retry') this.#rollOverIn(TRY_AGAIN_MS);
     this.#lead();
+  }
+
+  /** Ends one attempt, whose outcome `record` stores; the others go on. */
+  async end(attempt: Attempt, record: () => Promise<void>): Promise<void> {
+    this.#live = this.#live.filter((one) => one !== attempt);
+    await attempt.close();
+    await record();
   }
 
   /** As `Attempt.close`, for all. */

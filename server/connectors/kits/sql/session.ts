@@ -140,6 +140,15 @@ export abstract class DatabaseSession<Ctx extends Context> implements WatchedSes
     if (!(await this.#keep())) await this.leave();
   }
 
+  /** Leaves an idle connection as it is to another session. False: this session has to close it. */
+  protected detach(): boolean {
+    if (!this.#open || this.#busy > 0 || this.#failed) return false;
+    this.#unwatch();
+    this.ctx.signal.removeEventListener('abort', this.abort);
+    this.#open = false;
+    return true;
+  }
+
   /** After an error, the state of the connection is not known. */
   async #keep(): Promise<boolean> {
     const { sessions } = this.ctx;

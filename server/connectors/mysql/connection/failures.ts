@@ -79,6 +79,8 @@ const BY_NUMBER: Record<number, ToError> = {
   1370: denied,
   1406: as(DataError, 'value_too_long'),
   1411: invalid,
+  // Its definition is newer than the snapshot.
+  1412: as(RetryableError, 'table_changed'),
   1451: unreferenced,
   1452: unreferenced,
   1524: as(AuthenticationError, 'login_refused'),

@@ -11,7 +11,7 @@ const quoted = ({ username = 'reader', database = 'shop' }: Login) => ({
 export function rightsToRead(settings: Login & { replication?: string }): string {
   const { user, tables } = quoted(settings);
   const log = settings.replication === 'logical' ? `\nGRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO ${user};` : '';
-  return `GRANT SELECT, SHOW VIEW ON ${tables} TO ${user};\nGRANT PROCESS ON *.* TO ${user};${log}`;
+  return `GRANT SELECT, SHOW VIEW, LOCK TABLES ON ${tables} TO ${user};\nGRANT PROCESS ON *.* TO ${user};${log}`;
 }
 
 export function rightsToWrite(settings: Login): string {

@@ -42,11 +42,14 @@ type Context = ConnectorContext<ServerSettings>;
 /** Statements that carry rows are truncated to this length in the network log. */
 const MAX_LOGGED_LENGTH = 2_000;
 
-interface KeptMysqlClient extends KeptClient {
+/** A logged-in connection between two sessions. */
+export interface OpenConnection {
   client: Connection;
   id: string | null;
   version: ServerVersion | null;
 }
+
+interface KeptMysqlClient extends KeptClient, OpenConnection {}
 
 /** For the server to bring a session into the state of a new one. */
 const RESET_TIMEOUT_MS = 1_000;
@@ -60,7 +63,7 @@ export class MysqlSession extends DatabaseSession<Context> {
   private constructor(
     ctx: Context,
     facts: SessionFacts,
-    { client, id, version, settings }: Omit<KeptMysqlClient, keyof KeptClient> & { settings: string },
+    { client, id, version, settings }: OpenConnection & { settings: string | null },
   ) {
     super(ctx, facts, settings);
     this.client = client;
@@ -70,7 +73,7 @@ export class MysqlSession extends DatabaseSession<Context> {
 
   static async open(ctx: Context, { phase, ...options }: SessionOptions): Promise<MysqlSession> {
     const database = options.database === undefined ? ctx.config.database : options.database;
-    const facts = sessionFacts(ctx, { scheme: 'mysql', database: database ?? '', phase, failure: connectorError });
+    const facts = factsOf(ctx, { phase, database });
     const settings = JSON.stringify(['mysql', database, ctx.config]);
     const kept = await ctx.sessions?.take<KeptMysqlClient>(settings, ctx.config);
     if (kept) return new MysqlSession(ctx, facts, { ...kept, settings });
@@ -87,6 +90,19 @@ export class MysqlSession extends DatabaseSession<Context> {
       await session.close();
       throw error;
     }
+  }
+
+  /** A session that goes on in the transaction of another one, which has left it. */
+  static of(ctx: Context, connection: OpenConnection): MysqlSession {
+    const facts = factsOf(ctx, { phase: 'run', database: ctx.config.database });
+    return new MysqlSession(ctx, facts, { ...connection, settings: null });
+  }
+
+  /** Ends this session, and leaves its connection and transaction to another one. Null: they have ended or failed. */
+  async handOver(): Promise<OpenConnection | null> {
+    if (this.detach()) return { client: this.client, id: this.#id, version: this.#version };
+    await this.close();
+    return null;
   }
 
   get version(): ServerVersion {
@@ -202,6 +218,9 @@ export class MysqlSession extends DatabaseSession<Context> {
     });
   }
 }
+
+const factsOf = (ctx: Context, { phase, database }: Required<SessionOptions>) =>
+  sessionFacts(ctx, { scheme: 'mysql', database: database ?? '', phase, failure: connectorError });
 
 /** The driver sends each piece as one packet, which holds at most 16 MB. */
 function* pieces(data: Buffer): Generator<Buffer> {

@@ -9,7 +9,8 @@ import type { MysqlDestinationConfig, MysqlSourceConfig, ServerSettings } from '
 import { columnList, identifier, literal, mysqlNames, relation } from '../connection/sql.ts';
 import { discoverStreams } from '../read/catalog.ts';
 import { asDescribed } from '../read/datasets.ts';
-import { beginSnapshot, keepsZeroDates } from '../read/read-rows.ts';
+import { keepsZeroDates } from '../read/read-rows.ts';
+import { beginSnapshot } from '../read/shared-snapshot.ts';
 import { columnOf } from '../read/cell-sql.ts';
 import { conditions, expression } from '../read/select.ts';
 import { canonicalText, digestColumn, isPortable } from './columns.ts';

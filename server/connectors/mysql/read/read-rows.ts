@@ -4,28 +4,22 @@ import { boundOf, incrementalColumns, incrementalSelects, readIncrement } from '
 import { cursorOf, fromClause, isIncremental, orderBy, where } from '../../kits/sql/request.ts';
 import type { Bound } from '../../kits/sql/cursors/safe-bound.ts';
 import { RowText } from '../connection/row-text.ts';
-import { MysqlSession } from '../connection/session.ts';
+import type { MysqlSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { mysqlNames } from '../connection/sql.ts';
 import { asDescribed } from './datasets.ts';
 import { canListTransactions, openTransactions } from './open-transactions.ts';
+import { beginSnapshot, openToRead } from './shared-snapshot.ts';
 import { conditions, hasNoCursor, resumeCondition, type Selection, selection } from './select.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 
 const PIECE_BYTES = 320 * 1024;
 
-/** One snapshot for all statements of a read. */
-export async function beginSnapshot(session: MysqlSession): Promise<void> {
-  await session.query('set transaction isolation level repeatable read');
-  await session.query('start transaction with consistent snapshot, read only');
-}
-
 /** The row lane. A full refresh gives batches without state, an incremental read gives the state after each batch. */
 export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerator<Batch> {
-  const session = await MysqlSession.open(ctx, { phase: 'run' });
+  const { session, close } = await openToRead(ctx, wanted);
   try {
-    await beginSnapshot(session);
     const request = await asDescribed(session, wanted);
     if (isIncremental(request)) {
       await session.query('commit');
@@ -39,7 +33,7 @@ export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerat
   } catch (error) {
     throw session.translate(error);
   } finally {
-    await session.close();
+    await close();
   }
 }
 

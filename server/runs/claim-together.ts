@@ -5,32 +5,39 @@ import {
   connectionRuns,
   connections,
   connectionStreams,
+  type RunRow,
   streamRuns,
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { isInCatalog } from '../catalog/store.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { LIVE_STREAM, MAX_WORKER_DEATHS } from '../pipeline/run-states.ts';
-import { type Claim, claimColumns, claimStream, isHeldFresh, loadPipelines } from './claim-stream.ts';
+import { type Claim, claimColumns, claimStream, isGroupedNow, isHeldFresh, loadPipelines } from './claim-stream.ts';
 import { lockRun } from './lock-run.ts';
+import { claimKeeperOf, isGrouped, isKeptInProcess, type KeeperClaim, keeperOf } from './shared-snapshot.ts';
 
 interface Claimed {
   claims: Claim[];
-  shares_log: boolean;
+  /** What the streams are read from together. Null: the stream is read on its own. */
+  shared: 'log' | 'snapshot' | null;
+  /** Set with the claims of streams that share a snapshot in this process. */
+  keeper: KeeperClaim | null;
   is_early: boolean;
 }
 
 /**
- * Claims a stream for this worker, together with the streams of the run that are read from the same change log. They
- * share one fence. Empty if there is nothing to do, as `claimStream` has it. `is_early`: a worker still holds another
- * one of them, so the stream has to be tried again.
+ * Claims a stream for this worker, together with the streams of the run that are read from the same change log, or from
+ * a snapshot that one process holds. They share one fence. Empty if there is nothing to do, as `claimStream` has it.
+ * `is_early`: another worker still holds one of them or their snapshot, so the stream has to be tried again.
  */
 export async function claimStreams(db: Db, stream_run_id: string, worker_id: string): Promise<Claimed> {
   const [named] = await db
     .select({ run_id: streamRuns.connection_run_id })
     .from(streamRuns)
     .where(eq(streamRuns.id, stream_run_id));
-  if (!named || !(await lockRun(db, named.run_id))) return NONE;
+  const run = named && (await lockRun(db, named.run_id));
+  if (!run) return NONE;
+  if (await sharesProcess(db, run)) return claimWithKeeper(db, { run, stream_run_id, worker_id });
   const sharers = (await canShareLog(db, stream_run_id)) ? await sharersOf(db, named.run_id) : [];
   const others = sharers.filter(({ id }) => id !== stream_run_id);
   const shares_log = others.length < sharers.length;
@@ -42,20 +49,71 @@ export async function claimStreams(db: Db, stream_run_id: string, worker_id: str
   if (!first) return NONE;
   // Streams that were moved together when two processes died: each is tried alone.
   const isAlone = first.stream_run.worker_deaths >= MAX_WORKER_DEATHS;
-  if (!shares_log || isAlone || others.length === 0) return { claims: [first], shares_log, is_early: false };
+  const shared = shares_log ? 'log' : null;
+  if (!shares_log || isAlone || others.length === 0) return { ...NONE, claims: [first], shared };
   const ids = others.map(({ id }) => id);
+  return { ...NONE, claims: [first, ...(await claimOthers(db, first, { ids, worker_id }))], shared };
+}
+
+const NONE: Claimed = { claims: [], shared: null, keeper: null, is_early: false };
+
+/** Claims more streams of the run with the fence of the first. */
+async function claimOthers(
+  db: Db,
+  first: Claim,
+  { ids, worker_id }: { ids: readonly string[]; worker_id: string },
+): Promise<Claim[]> {
+  if (ids.length === 0) return [];
   const claimed = await db
     .update(streamRuns)
     .set({
       ...claimColumns(worker_id, sql`${first.stream_run.fence}::bigint`),
       dispatched_at: sql`coalesce(${streamRuns.dispatched_at}, clock_timestamp())`,
     })
-    .where(inArray(streamRuns.id, ids))
+    .where(inArray(streamRuns.id, [...ids]))
     .returning();
-  return { claims: [first, ...(await loadPipelines(db, first.run, claimed))], shares_log, is_early: false };
+  return loadPipelines(db, first.run, claimed);
 }
 
-const NONE: Claimed = { claims: [], shares_log: false, is_early: false };
+/** Whether the source of the run holds snapshots in one process. */
+async function sharesProcess(db: Db, run: RunRow): Promise<boolean> {
+  const [source] = await db
+    .select({ connector_name: accountConnectors.connector_name })
+    .from(connections)
+    .innerJoin(accountConnectors, eq(accountConnectors.id, connections.source_id))
+    .where(eq(connections.id, run.connection_id));
+  return source !== undefined && isKeptInProcess({ source });
+}
+
+/**
+ * The first stream that is claimed brings the others, and the keeper of their snapshot. A stream that is tried again
+ * later goes to the worker that has the keeper.
+ */
+async function claimWithKeeper(
+  db: Db,
+  { run, stream_run_id, worker_id }: { run: RunRow; stream_run_id: string; worker_id: string },
+): Promise<Claimed> {
+  const kept_by = await keeperOf(db, run.id);
+  if (kept_by !== null && kept_by !== worker_id && (await needsKeeper(db, stream_run_id))) {
+    return { ...NONE, is_early: true };
+  }
+  const first = await claimStream(db, stream_run_id, worker_id);
+  if (!first) return NONE;
+  const taken = first.is_grouped ? await claimKeeperOf(db, first, worker_id) : null;
+  if (!taken) return { ...NONE, claims: [first] };
+  const others = await claimOthers(db, first, { ids: taken.stream_run_ids, worker_id });
+  const claims = [first, ...others.map((claim) => ({ ...claim, is_grouped: isGroupedNow(claim) }))];
+  return { ...NONE, claims, shared: 'snapshot', keeper: taken.keeper };
+}
+
+/** The stream waits to be read from the snapshot of its run. */
+async function needsKeeper(db: Db, stream_run_id: string): Promise<boolean> {
+  const [found] = await db
+    .select({ row: streamRuns, fresh: isHeldFresh })
+    .from(streamRuns)
+    .where(and(eq(streamRuns.id, stream_run_id), inArray(streamRuns.status, LIVE_STREAM), isNull(streamRuns.ready)));
+  return found !== undefined && !found.fresh && isGrouped(found.row);
+}
 
 /** Whether the source can read several streams from one log, and the destination commit them together. */
 async function canShareLog(db: Db, stream_run_id: string): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm';
+import { asc, inArray } from 'drizzle-orm';
 import { type AccountRow, accounts } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { type Plan, planOf } from '../pipeline/billing-plans.ts';
@@ -21,11 +21,28 @@ export async function readAccountPlan(
   account_id: string,
   options: { now: Date; lock?: boolean },
 ): Promise<AccountPlan> {
-  const query = db.select().from(accounts).where(eq(accounts.id, account_id));
-  const [account] = await (options.lock ? query.for('no key update') : query);
-  if (!account) throw new Error(`account ${account_id} does not exist`);
-  const period = billingPeriod(account.billing_anchor, utcDay(options.now));
-  return { account, plan: planOf(account.plan_id), period };
+  const found = (await readAccountPlans(db, [account_id], options)).get(account_id);
+  if (!found) throw new Error(`account ${account_id} does not exist`);
+  return found;
+}
+
+/** The same for several accounts, by id. They are locked in one order, so that two batches do not wait for each other. */
+export async function readAccountPlans(
+  db: Db,
+  account_ids: Iterable<string>,
+  options: { now: Date; lock?: boolean },
+): Promise<Map<string, AccountPlan>> {
+  const ids = [...new Set(account_ids)];
+  if (ids.length === 0) return new Map();
+  const query = db.select().from(accounts).where(inArray(accounts.id, ids)).orderBy(asc(accounts.id));
+  const rows = await (options.lock ? query.for('no key update') : query);
+  const today = utcDay(options.now);
+  return new Map(
+    rows.map((account) => [
+      account.id,
+      { account, plan: planOf(account.plan_id), period: billingPeriod(account.billing_anchor, today) },
+    ]),
+  );
 }
 
 /** Whether the account moves no data until a payment arrives. */

@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, inArray, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -71,25 +71,29 @@ export async function rediscoverChanged(
   });
 }
 
-/** Beside a scheduled run: only a discovery finds new streams. */
+/** Beside scheduled runs: only a discovery finds new streams. */
 export async function rediscoverAged(
-  db: Db,
-  { queue }: Deps,
-  connection: Pick<ConnectionRow, 'id' | 'account_id' | 'source_id' | 'status'>,
+  { db, queue }: Pick<Deps, 'db' | 'queue'>,
+  connections: readonly Pick<ConnectionRow, 'id' | 'account_id' | 'source_id' | 'status'>[],
 ): Promise<void> {
-  if (connection.status !== 'active') return;
-  const [aged] = await db
+  const active = connections.filter(({ status }) => status === 'active');
+  if (active.length === 0) return;
+  const aged = await db
     .select({ id: accountConnectors.id })
     .from(accountConnectors)
     .where(
       and(
-        eq(accountConnectors.id, connection.source_id),
+        inArray(accountConnectors.id, [...new Set(active.map(({ source_id }) => source_id))]),
         eq(accountConnectors.status, 'active'),
         eq(accountConnectors.catalog_status, 'ready'),
         sql`${accountConnectors.catalog_refreshed_at} < now() - make_interval(hours => ${AGED_HOURS})`,
       ),
     );
-  if (!aged) return;
-  const { account_id, id: connection_id } = connection;
-  await requestDiscovery(db, queue, { account_id, connection_id, account_connector_id: aged.id, created_by: null });
+  for (const { id: account_connector_id } of aged) {
+    const { account_id, id: connection_id } = active.find(({ source_id }) => source_id === account_connector_id)!;
+    // Each in its own transaction: storing a catalog locks the source first and its connections afterwards.
+    await db.transaction((tx) =>
+      requestDiscovery(tx, queue, { account_id, connection_id, account_connector_id, created_by: null }),
+    );
+  }
 }

@@ -1,17 +1,23 @@
 import { and, inArray, ne } from 'drizzle-orm';
-import { accountConnectors } from '../../db/schema/index.ts';
+import { type AccountConnectorRow, accountConnectors } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import { badRequest } from '../platform/errors.ts';
+import { type ApiError, badRequest } from '../platform/errors.ts';
 
 /** @throws ApiError 400 `account_connector_not_ready` with `account_connector_id`, `status` and `status_message`. */
 export async function requireReadyConnectors(db: Db, ids: string[]): Promise<void> {
-  const [unready] = await db
+  const [unready] = await unreadyConnectors(db, ids);
+  if (unready) throw notReady(unready);
+}
+
+/** Those of the account connectors that cannot be used. */
+export const unreadyConnectors = (db: Db, ids: string[]): Promise<AccountConnectorRow[]> =>
+  db
     .select()
     .from(accountConnectors)
-    .where(and(inArray(accountConnectors.id, ids), ne(accountConnectors.status, 'active')))
-    .limit(1);
-  if (!unready) return;
-  throw badRequest(
+    .where(and(inArray(accountConnectors.id, ids), ne(accountConnectors.status, 'active')));
+
+export const notReady = (unready: AccountConnectorRow): ApiError =>
+  badRequest(
     'account_connector_not_ready',
     `The ${unready.connector_type} "${unready.name}" is not ready. Fix its settings and test it again`,
     {
@@ -20,4 +26,3 @@ export async function requireReadyConnectors(db: Db, ids: string[]): Promise<voi
       status_message: unready.status_message,
     },
   );
-}

@@ -1,4 +1,5 @@
 import { eq, inArray } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -35,13 +36,13 @@ export async function emitRunEvent(db: Db, { run, ...report }: RunReport & { run
   await emit(db, await runEvent(db, { run, facts, report }));
 }
 
-/** Emits the same event about several runs of one connection, in their order. */
+/** Emits the same event about several runs, in their order. */
 export async function emitRunEvents(db: Db, { runs, ...report }: RunReport & { runs: RunRow[] }): Promise<void> {
-  const [first] = runs;
-  if (!first) return;
-  const facts = await connectionFacts(db, first.connection_id);
+  if (runs.length === 0) return;
+  const facts = await factsByConnection(db, [...new Set(runs.map((run) => run.connection_id))]);
   const reported: NewEvent[] = [];
-  for (const run of runs) reported.push(await runEvent(db, { run, facts, report }));
+  for (const run of runs)
+    reported.push(await runEvent(db, { run, facts: knownFacts(facts, run.connection_id), report }));
   await emit(db, ...reported);
 }
 
@@ -154,10 +155,32 @@ function durationOf({ started_at, finished_at }: { started_at: string | null; fi
 }
 
 /** The variables of an event's connection. */
-export async function connectionFacts(db: Db, connection_id: string) {
-  const [connection] = await db.select().from(connections).where(eq(connections.id, connection_id));
-  if (!connection) throw new Error(`connection ${connection_id} does not exist`);
-  return factsOf(connection, await endsOf(db, connection));
+export async function connectionFacts(db: Db, connection_id: string): Promise<ConnectionFacts> {
+  return knownFacts(await factsByConnection(db, [connection_id]), connection_id);
+}
+
+async function factsByConnection(db: Db, connection_ids: string[]): Promise<Map<string, ConnectionFacts>> {
+  const rows = await db
+    .select({ connection: connections, source: endOf(sourceEnd), destination: endOf(destinationEnd) })
+    .from(connections)
+    .innerJoin(sourceEnd, eq(sourceEnd.id, connections.source_id))
+    .innerJoin(destinationEnd, eq(destinationEnd.id, connections.destination_id))
+    .where(inArray(connections.id, connection_ids));
+  return new Map(rows.map((row) => [row.connection.id, factsOf(row.connection, [row.source, row.destination])]));
+}
+
+const sourceEnd = alias(accountConnectors, 'source');
+const destinationEnd = alias(accountConnectors, 'destination');
+const endOf = ({ id, name, connector_name }: typeof sourceEnd | typeof destinationEnd) => ({
+  id,
+  name,
+  connector_name,
+});
+
+function knownFacts(facts: ReadonlyMap<string, ConnectionFacts>, connection_id: string): ConnectionFacts {
+  const known = facts.get(connection_id);
+  if (!known) throw new Error(`connection ${connection_id} does not exist`);
+  return known;
 }
 
 /** A source or a destination. */

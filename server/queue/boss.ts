@@ -28,6 +28,12 @@ export interface Queue {
     payload: Payload,
     options?: SendOptions,
   ): Promise<void>;
+  /** Sends several jobs of one kind at once. */
+  sendAll<Payload extends object>(
+    db: Db,
+    job: JobDefinition<Payload>,
+    sent: readonly { payload: Payload; account_id?: string }[],
+  ): Promise<void>;
   /**
    * Runs `handler` for each job, up to `concurrency` at once in this process. If the job is `fair_to_accounts`, one more
    * slot takes jobs of accounts that have none running in any process. `signal` is aborted when the worker stops or loses
@@ -95,6 +101,7 @@ export async function openQueue(options: {
   const loops = supervise ? [periodic(() => recoverJobs(boss), { every_ms: LOOK_FOR_DEAD_MS, onError })] : [];
   return {
     send: (db, job, payload, sendOptions) => sendJob(boss, db, { job, payload, ...sendOptions }),
+    sendAll: (db, job, sent) => sendJobs(boss, db, { job, sent }),
     async work(job, concurrency, handler) {
       const slots = slotsOf(job, concurrency);
       const own = { queue: job.name, busy: 0, all: slots.length };
@@ -123,14 +130,29 @@ async function sendJob<Payload extends object>(
   db: Db,
   { job, payload, start_after, account_id }: SendOptions & { job: JobDefinition<Payload>; payload: Payload },
 ): Promise<void> {
-  const traceparent = activeSpan()?.traceparent;
-  const data = { ...job.payload.parse(payload), ...(traceparent && { traceparent }) };
-  await boss.send(job.name, data, {
+  await boss.send(job.name, dataOf(job, payload), {
     db: fromDrizzle(db, sql),
     ...(start_after && { startAfter: start_after }),
-    ...(account_id !== undefined && { group: { id: account_id } }),
+    ...groupOf(account_id),
   });
 }
+
+async function sendJobs<Payload extends object>(
+  boss: PgBoss,
+  db: Db,
+  { job, sent }: { job: JobDefinition<Payload>; sent: readonly { payload: Payload; account_id?: string }[] },
+): Promise<void> {
+  if (sent.length === 0) return;
+  const jobs = sent.map(({ payload, account_id }) => ({ data: dataOf(job, payload), ...groupOf(account_id) }));
+  await boss.insert(job.name, jobs, { db: fromDrizzle(db, sql) });
+}
+
+function dataOf<Payload extends object>(job: JobDefinition<Payload>, payload: Payload) {
+  const traceparent = activeSpan()?.traceparent;
+  return { ...job.payload.parse(payload), ...(traceparent && { traceparent }) };
+}
+
+const groupOf = (account_id: string | undefined) => account_id !== undefined && { group: { id: account_id } };
 
 /** The span of a job, in the trace of what sent it. */
 function spanOf(tracing: Tracing, { id, name, data }: Job) {

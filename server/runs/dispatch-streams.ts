@@ -37,6 +37,11 @@ export async function dispatchStreams(
     .set({ dispatched_at: sql`clock_timestamp()` })
     .where(inArray(streamRuns.id, waiting))
     .returning({ id: streamRuns.id });
-  for (const { id } of next) await queue.send(db, executeStream, { stream_run_id: id }, { account_id: run.account_id });
+  const { account_id } = run;
+  await queue.sendAll(
+    db,
+    executeStream,
+    next.map(({ id }) => ({ payload: { stream_run_id: id }, account_id })),
+  );
   return next.length > 0;
 }

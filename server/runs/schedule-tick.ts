@@ -4,38 +4,28 @@ import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import type { Actor } from '../events/emit.ts';
 import { type Periodic, periodic } from '../platform/periodic.ts';
-import { readAccountPlan } from '../billing/account-plan.ts';
-import { insertRuns, StartRefused, startRun } from './start.ts';
+import { readAccountPlans } from '../billing/account-plan.ts';
+import { insertRuns, StartRefused, startRuns } from './start.ts';
 import { rediscoverAged } from '../catalog/request-discovery.ts';
 import { emitRunEvents } from '../events/run-events.ts';
 import { LIVE_RUN } from '../pipeline/run-states.ts';
 import { isContinuous, nextRunAt } from '../pipeline/schedule.ts';
 
 const EVERY_MS = 1000;
-const AT_ONCE = 20;
+const AT_ONCE = 100;
 const SCHEDULE: Actor = { type: 'schedule', id: null, name: null };
 
-/** Starts due connections every second. Any number of processes may run it; a row lock decides which one starts a run. */
+/** Starts due connections every second. Any number of processes may run it; row locks decide which one starts a run. */
 export const startScheduler = (deps: Deps): Periodic =>
   periodic(() => fireDue(deps), {
     every_ms: EVERY_MS,
     onError: (error) => deps.log.error({ err: error }, 'scheduler failed'),
   });
 
-/** Starts what is due, each connection in its own transaction. */
+/** Starts what is due, many connections in one transaction. */
 export async function fireDue(deps: Deps): Promise<void> {
   if (!(await isAnyDue(deps.db))) return;
-  for (let fired = AT_ONCE; fired === AT_ONCE; ) {
-    fired = 0;
-    while (fired < AT_ONCE) {
-      const ticked = await deps.db.transaction((tx) => fireOne(deps, tx));
-      if (!ticked) break;
-      deps.metrics.scheduleDelay(ticked.delay_seconds);
-      fired += 1;
-      // In its own transaction: storing a catalog locks the source first and its connections afterwards.
-      await deps.db.transaction((tx) => rediscoverAged(tx, deps, ticked.connection));
-    }
-  }
+  for (let fired = AT_ONCE; fired === AT_ONCE; ) fired = await fireSome(deps);
 }
 
 /** After a restore, schedules wait for an operator. */
@@ -50,41 +40,123 @@ async function isAnyDue(db: Db): Promise<boolean> {
   return found.length > 0;
 }
 
-async function fireOne(deps: Deps, db: Db): Promise<{ connection: ConnectionRow; delay_seconds: number } | null> {
-  const [due] = await db
+/** @returns how many were due */
+async function fireSome(deps: Deps): Promise<number> {
+  try {
+    return await fire(deps, AT_ONCE);
+  } catch (error) {
+    deps.log.warn({ err: error }, 'due connections could not be started together; starting them one by one');
+    return fireSingly(deps);
+  }
+}
+
+/** One transaction per connection, so that one that fails does not hold up the others. */
+async function fireSingly(deps: Deps): Promise<number> {
+  for (let fired = 0; fired < AT_ONCE; fired += 1) {
+    const taken: ConnectionRow[] = [];
+    try {
+      if ((await fire(deps, 1, taken)) === 0) return fired;
+    } catch (error) {
+      const [failed] = taken;
+      if (!failed) throw error;
+      deps.log.error({ err: error, connection_id: failed.id }, 'a due connection could not be started');
+      await postpone(deps.db, failed);
+    }
+  }
+  return AT_ONCE;
+}
+
+const POSTPONED_SECONDS = 60;
+
+/** Later connections no longer wait behind it. */
+async function postpone(db: Db, { id, next_run_at }: ConnectionRow): Promise<void> {
+  await db
+    .update(connections)
+    .set({ next_run_at: sql`now() + make_interval(secs => ${POSTPONED_SECONDS})` })
+    .where(and(eq(connections.id, id), eq(connections.next_run_at, next_run_at!)));
+}
+
+/** Starts up to `limit` due connections in one transaction. `taken` receives those it has locked, also if it fails. */
+async function fire(deps: Deps, limit: number, taken: ConnectionRow[] = []): Promise<number> {
+  const ticks = await deps.db.transaction(async (tx) => {
+    const due = await takeDue(tx, limit);
+    taken.push(...due.map(({ connection }) => connection));
+    const planned = due.map(plan);
+    await planNext(tx, planned);
+    await startOrSkip(deps, tx, await withoutContinued(tx, planned));
+    return planned;
+  });
+  for (const { delay_seconds } of ticks) deps.metrics.scheduleDelay(delay_seconds);
+  await rediscoverAged(
+    deps,
+    ticks.map(({ connection }) => connection),
+  );
+  return ticks.length;
+}
+
+interface Due {
+  connection: ConnectionRow;
+  now: string;
+}
+
+const takeDue = (db: Db, limit: number): Promise<Due[]> =>
+  db
     .select({ connection: connections, now: sql<string>`now()` })
     .from(connections)
     .where(isDue)
     .orderBy(asc(connections.next_run_at))
-    .limit(1)
+    .limit(limit)
     .for('no key update', { skipLocked: true });
-  if (!due?.connection.next_run_at) return null;
-  const { connection } = due;
+
+/** What a tick of a connection does. */
+interface Tick {
+  connection: ConnectionRow;
+  next_run_at: string | null;
+  /** The schedule is active. */
+  scheduled: boolean;
+  continues: boolean;
+  delay_seconds: number;
+}
+
+function plan({ connection, now }: Due): Tick {
   // Counted from now rather than from the missed tick, so that one run catches up after downtime.
-  const ticked = { anchor: new Date(due.connection.next_run_at), after: new Date(due.now) };
+  const ticked = { anchor: new Date(connection.next_run_at!), after: new Date(now) };
   const continues = isContinuous(connection.schedule);
-  const next = continues ? lookAgain(ticked.after) : nextRunAt(connection.schedule, ticked);
   const scheduled = connection.status === 'active' || connection.status === 'locked';
-  await db
-    .update(connections)
-    .set({ next_run_at: scheduled ? next : null })
-    .where(eq(connections.id, connection.id));
-  if (scheduled && !(continues && (await hasLiveRun(db, connection)))) await startOrSkip(deps, db, connection);
-  return { connection, delay_seconds: Math.max(0, Date.parse(due.now) - ticked.anchor.getTime()) / 1000 };
+  const next = () => (continues ? lookAgain(ticked.after) : nextRunAt(connection.schedule, ticked));
+  const delay_seconds = Math.max(0, ticked.after.getTime() - ticked.anchor.getTime()) / 1000;
+  return { connection, scheduled, continues, next_run_at: scheduled ? next() : null, delay_seconds };
 }
 
 /** The end of a continuous run makes the next one due. This only finds connections that could not start one. */
 const LOOK_AGAIN_MS = 300_000;
 const lookAgain = (now: Date) => new Date(now.getTime() + LOOK_AGAIN_MS).toISOString();
 
-async function hasLiveRun(db: Db, { id }: ConnectionRow): Promise<boolean> {
-  const live = and(eq(connectionRuns.connection_id, id), inArray(connectionRuns.status, LIVE_RUN));
+async function planNext(db: Db, ticks: readonly Tick[]): Promise<void> {
+  if (ticks.length === 0) return;
+  const times = JSON.stringify(ticks.map(({ connection, next_run_at }) => ({ id: connection.id, next_run_at })));
+  await db
+    .update(connections)
+    .set({ next_run_at: sql`planned.next_run_at` })
+    .from(sql`jsonb_to_recordset(${times}::text::jsonb) as planned (id uuid, next_run_at timestamptz)`)
+    .where(eq(connections.id, sql`planned.id`));
+}
+
+/** The connections to start: without those that are not scheduled, and continuous ones that are running. */
+async function withoutContinued(db: Db, ticks: readonly Tick[]): Promise<ConnectionRow[]> {
+  const scheduled = ticks.filter((tick) => tick.scheduled);
+  const continuous = scheduled.filter((tick) => tick.continues).map(({ connection }) => connection.id);
+  const running = continuous.length === 0 ? [] : await runningOf(db, continuous);
+  return scheduled.map(({ connection }) => connection).filter(({ id }) => !running.includes(id));
+}
+
+async function runningOf(db: Db, connection_ids: string[]): Promise<string[]> {
+  const live = and(inArray(connectionRuns.connection_id, connection_ids), inArray(connectionRuns.status, LIVE_RUN));
   const rows = await db
-    .select({ one: sql`1` })
+    .select({ id: connectionRuns.connection_id })
     .from(connectionRuns)
-    .where(and(live, isNull(connectionRuns.custom_run_plan_id)))
-    .limit(1);
-  return rows.length > 0;
+    .where(and(live, isNull(connectionRuns.custom_run_plan_id)));
+  return rows.map(({ id }) => id);
 }
 
 const SKIP_REASONS: Record<string, string> = {
@@ -98,29 +170,46 @@ const SKIP_REASONS: Record<string, string> = {
 };
 
 /** A tick that may not start a run leaves a skipped one with the reason. */
-async function startOrSkip(deps: Deps, db: Db, connection: ConnectionRow): Promise<void> {
-  const account = await readAccountPlan(db, connection.account_id, { now: deps.now() });
-  try {
-    await startRun(db, deps, { connection, account, trigger_type: 'schedule', actor: SCHEDULE });
-  } catch (error) {
-    if (!(error instanceof StartRefused)) throw error;
-    await skip(db, connection, { skip_reason: SKIP_REASONS[error.code] ?? error.code, message: error.message });
-  }
+async function startOrSkip(deps: Deps, db: Db, due: readonly ConnectionRow[]): Promise<void> {
+  if (due.length === 0) return;
+  const accounts = await readAccountPlans(
+    db,
+    due.map(({ account_id }) => account_id),
+    { now: deps.now() },
+  );
+  const started = await startRuns(
+    db,
+    deps,
+    due.map((connection) => ({
+      connection,
+      account: accounts.get(connection.account_id)!,
+      trigger_type: 'schedule',
+      actor: SCHEDULE,
+    })),
+  );
+  const skipped = started.flatMap((refused, index) =>
+    refused instanceof StartRefused ? [{ connection: due[index]!, refused }] : [],
+  );
+  await skip(db, skipped);
 }
 
-async function skip(db: Db, connection: ConnectionRow, why: { skip_reason: string; message: string }): Promise<void> {
-  const { skip_reason, message } = why;
-  const runs = await insertRuns(db, connection, [
-    {
-      status: 'skipped',
-      run_type: 'plain',
-      trigger_type: 'schedule',
-      skip_reason,
-      error: skip_reason === 'plan_limit' ? planLimit(message) : null,
-      queued_at: sql`clock_timestamp()`,
-      finished_at: sql`clock_timestamp()`,
-    },
-  ]);
+async function skip(db: Db, skipped: readonly { connection: ConnectionRow; refused: StartRefused }[]): Promise<void> {
+  const runs = await insertRuns(
+    db,
+    skipped.map(({ connection, refused: { code, message } }) => {
+      const skip_reason = SKIP_REASONS[code] ?? code;
+      return {
+        connection,
+        status: 'skipped',
+        run_type: 'plain',
+        trigger_type: 'schedule',
+        skip_reason,
+        error: skip_reason === 'plan_limit' ? planLimit(message) : null,
+        queued_at: sql`clock_timestamp()`,
+        finished_at: sql`clock_timestamp()`,
+      };
+    }),
+  );
   await emitRunEvents(db, { event: 'connection_run_skipped', runs, actor: SCHEDULE });
 }
 

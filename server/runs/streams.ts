@@ -14,12 +14,16 @@ import { badRequest } from '../platform/errors.ts';
 /** The order in which every run starts its streams. */
 const BY_NAME = [sql`coalesce(${connectionStreams.namespace}, '')`, asc(connectionStreams.name)];
 
-export const selectedStreams = (db: Db, connection_id: string): Promise<StreamRow[]> =>
-  db
+/** The selected streams of connections, by connection. */
+export async function selectedStreams(db: Db, connection_ids: string[]): Promise<Map<string, StreamRow[]>> {
+  if (connection_ids.length === 0) return new Map();
+  const streams = await db
     .select()
     .from(connectionStreams)
-    .where(and(eq(connectionStreams.connection_id, connection_id), eq(connectionStreams.selected, true)))
+    .where(and(inArray(connectionStreams.connection_id, connection_ids), eq(connectionStreams.selected, true)))
     .orderBy(...BY_NAME);
+  return Map.groupBy(streams, (stream) => stream.connection_id);
+}
 
 /**
  * The streams of a run that has ended, for a rerun: those that did not succeed, so that appended rows are not appended

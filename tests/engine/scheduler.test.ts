@@ -1,6 +1,14 @@
 import { describe, expect, setSystemTime, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
-import { accountConnectors, accounts, connectionRuns, connections } from '../../db/schema/index.ts';
+import { eq, inArray } from 'drizzle-orm';
+import {
+  accountConnectors,
+  accounts,
+  connectionRuns,
+  connections,
+  connectionStreams,
+  events,
+} from '../../db/schema/index.ts';
+import { LIVE_RUN } from '../../server/pipeline/run-states.ts';
 import { fireDue } from '../../server/runs/schedule-tick.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -83,6 +91,64 @@ describe('the scheduler', () => {
     const skipped = { status: 'skipped', skip_reason: 'plan_limit', error: { type: 'plan_limit', retryable: false } };
     expect(await runsOf(connection.id)).toMatchObject([skipped]);
     expect(await nextOf(connection.id)).not.toBeNull();
+  });
+
+  test('gives each connection of a batch its own outcome', async () => {
+    const [fine, running, paused, broken, empty] = [
+      await due(ago(5)),
+      await due(ago(4)),
+      await due(ago(3), { status: 'paused' }),
+      await due(ago(2)),
+      await due(ago(1)),
+    ];
+    await running.start();
+    await deps.db.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, broken.source.id));
+    await deps.db
+      .update(connectionStreams)
+      .set({ selected: false })
+      .where(eq(connectionStreams.connection_id, empty.connection.id));
+    await fireDue(deps);
+    const outcomes = [fine, running, paused, broken, empty].map(async ({ connection }) =>
+      (await runsOf(connection.id)).map(({ number, status, skip_reason }) => [number, skip_reason ?? status]),
+    );
+    expect(await Promise.all(outcomes)).toEqual([
+      [[1, 'queued']],
+      [
+        [1, 'queued'],
+        [2, 'overlap'],
+      ],
+      [],
+      [[1, 'source_not_ready']],
+      [[1, 'no_streams_selected']],
+    ]);
+    const emitted = await deps.db
+      .select({ event: events.event, connection_id: events.connection_id })
+      .from(events)
+      .where(inArray(events.connection_id, [fine.connection.id, broken.connection.id]));
+    expect(emitted.map(({ event }) => event).toSorted()).toEqual(['connection_run_queued', 'connection_run_skipped']);
+  });
+
+  test('lets a batch use no more than the limit of its account', async () => {
+    const limit = (max_live_runs: number | null) =>
+      deps.db.update(accounts).set({ max_live_runs }).where(eq(accounts.id, service.account_id));
+    const live = await deps.db.$count(connectionRuns, inArray(connectionRuns.status, LIVE_RUN));
+    const all = [await due(ago(3)), await due(ago(2)), await due(ago(1))];
+    await limit(live + 2);
+    await fireDue(deps);
+    await limit(null);
+    const statuses = all.map(async ({ connection }) => (await runsOf(connection.id)).map(({ status }) => status));
+    expect(await Promise.all(statuses)).toEqual([['queued'], ['queued'], ['skipped']]);
+  });
+
+  test('starts the others when one of a batch fails, and tries that one again later', async () => {
+    const unknown = { ...hourly, timezone: 'Nowhere/Gone', type: 'cron', cron_expression: '0 * * * *' } as const;
+    const failing = await due(ago(9), { schedule: unknown });
+    const others = [await due(ago(2)), await due(ago(1))];
+    await fireDue(deps);
+    for (const { connection } of others) expect(await runsOf(connection.id)).toMatchObject([{ status: 'queued' }]);
+    expect(await runsOf(failing.connection.id)).toEqual([]);
+    expect(Date.parse((await nextOf(failing.connection.id)) ?? '')).toBeGreaterThan(Date.now());
+    await deps.db.update(connections).set({ schedule: hourly }).where(eq(connections.id, failing.connection.id));
   });
 
   describe.each([60, -60])('on a machine whose clock differs by %i minutes', (minutes) => {

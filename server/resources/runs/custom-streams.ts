@@ -27,7 +27,7 @@ export async function resolveStreams(
   connection: ConnectionRow,
   parameters: RunParameters,
 ): Promise<ResolvedStreams> {
-  const named = namedStreams(await selectedStreams(ctx.db, connection.id), parameters);
+  const named = namedStreams((await selectedStreams(ctx.db, [connection.id])).get(connection.id) ?? [], parameters);
   const [catalog, destination, foreign] = await Promise.all([
     catalogOf(ctx, connection),
     destinationOf(ctx, connection),

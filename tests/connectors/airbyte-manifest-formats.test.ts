@@ -197,6 +197,26 @@ test('an older configuration is migrated to the newest format', async () => {
   expect((await read({ manifest, config: { credentials: { key: 'k' }, mode: 'new' } })).ids).toEqual(['1']);
 });
 
+test('the configuration is validated by the rules of the manifest', async () => {
+  const account = { type: 'object', required: ['id'], properties: { id: { type: 'integer' } } };
+  const strategy = (base_schema: unknown) => ({ type: 'ValidateAdheresToSchema', base_schema });
+  const rules = {
+    validations: [
+      { type: 'DpathValidator', field_path: ['accounts', '*'], validation_strategy: strategy(account) },
+      { type: 'PredicateValidator', value: '{"id": 1}', validation_strategy: strategy(account) },
+    ],
+  };
+  const spec = { type: 'Spec', connection_specification: {}, config_normalization_rules: rules };
+  const manifest = manifestOf([streamOf('items', { url, properties: id })], { spec });
+  server.on('/items', json([{ id: 1 }]));
+  // What is not there is not validated, and a text is JSON: both as with Airbyte.
+  expect((await read({ manifest })).ids).toEqual(['1']);
+  expect((await read({ manifest, config: { accounts: [{ id: 2 }, '{"id":3}'] } })).ids).toEqual(['1']);
+  const refused = (accounts: unknown[]) => expect(read({ manifest, config: { accounts } })).rejects;
+  await refused([{ id: 1 }, { id: 'x' }]).toThrow('accounts.* is not valid: "value.id" must be integer');
+  await refused(['x']).toThrow('accounts.* is not valid: it is not JSON');
+});
+
 test('a rotated refresh token is read from its own path in the configuration', async () => {
   const used: (string | null)[] = [];
   server.on('/token', ({ body }) => {

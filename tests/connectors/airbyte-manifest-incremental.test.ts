@@ -45,6 +45,111 @@ const limited = () =>
 const incremental = { sync_mode: 'incremental' as const };
 const windows = () => server.seen.map(({ query }) => [query.from, query.to]);
 
+describe('a count as the cursor', () => {
+  const counted = (more: object = {}, rest: object = {}) => ({
+    manifest: manifestOf([
+      streamOf('items', {
+        url: server.url,
+        properties: { id: { type: 'integer' } },
+        incremental_sync: {
+          type: 'IncrementingCountCursor',
+          cursor_field: 'id',
+          start_value_option: option('since'),
+          ...more,
+        },
+        ...rest,
+      }),
+    ]),
+    config: { first: 2 },
+  });
+  const since = () =>
+    server.on('/items', ({ query }) => Response.json(rows.filter(({ id }) => id >= Number(query.since))));
+
+  test('is sent from its start, and then from the highest one', async () => {
+    since();
+    const { ids, state } = await read(counted({ start_value: '{{ config.first }}' }), incremental);
+    expect(ids).toEqual(['2', '3', '4']);
+    expect(state).toMatchObject({ cursor: '4', complete: true });
+    rows.push({ id: 10, at: null });
+    const next = await read(counted(), { ...incremental, state });
+    expect([next.ids, next.state?.cursor]).toEqual([['10'], '10']);
+    expect(server.seen.map(({ query }) => query.since)).toEqual(['2', '4']);
+    const [stream] = await discover(counted());
+    expect(stream).toMatchObject({ default_cursor_field: ['id'], supports_date_window: false });
+  });
+
+  test('what is not a count is loaded, and does not move it', async () => {
+    server.on('/items', () => Response.json([{ id: 7 }, { id: 'x' }]));
+    const loose = counted({}, { properties: { id: { type: 'string' } } });
+    const { ids, state, warnings } = await read(loose, incremental);
+    expect([ids, state?.cursor]).toEqual([['7', 'x'], '7']);
+    expect(warnings.join()).toContain('is not a count, such as "x"');
+    await expect(read(counted({ start_value: 'first' }))).rejects.toThrow('not a count: "first"');
+  });
+
+  test('has no partitions, as with Airbyte', async () => {
+    const partition_router = { type: 'ListPartitionRouter', cursor_field: 'of', values: ['a'] };
+    await expect(discover(counted({}, { retriever: { partition_router } }))).rejects.toThrow(
+      'an IncrementingCountCursor with a partition router is not supported',
+    );
+  });
+});
+
+describe('pages that begin anew', () => {
+  const page = (query: Record<string, string>) => {
+    const found = rows.filter(({ at }) => String(at) >= (query.from ?? ''));
+    return found.slice(Number(query.page ?? 0) * 2, Number(query.page ?? 0) * 2 + 2);
+  };
+  const reset = (more: object, filter: object[] = []) =>
+    settings(cursor(limits), {
+      requester: { error_handler: { type: 'DefaultErrorHandler', response_filters: filter } },
+      retriever: {
+        paginator: {
+          type: 'DefaultPaginator',
+          pagination_strategy: { type: 'PageIncrement', page_size: 2 },
+          page_token_option: option('page'),
+        },
+        ...more,
+      },
+    });
+  const splitting = (number_of_records: number) => ({
+    type: 'PaginationReset',
+    action: 'SPLIT_USING_CURSOR',
+    limits: { type: 'PaginationResetLimits', number_of_records },
+  });
+
+  // Airbyte returns the record at the limit twice in a full refresh, too.
+  test('start at the cursor after so many records', async () => {
+    server.on('/items', ({ query }) => Response.json(page(query)));
+    const { ids } = await read(reset({ pagination_reset: splitting(2) }));
+    expect(ids).toEqual(['1', '2', '2', '3', '3', '4', '4']);
+    expect(server.seen.map(({ query }) => [query.from?.slice(0, 10), query.page])).toEqual([
+      ['2026-01-01', undefined],
+      ['2026-01-15', undefined],
+      ['2026-02-01', undefined],
+      ['2026-02-20', undefined],
+    ]);
+  });
+
+  test('fail where they would begin at the same place forever', async () => {
+    server.on('/items', ({ query }) => Response.json(page(query)));
+    rows = rows.map((row) => ({ ...row, at: '2026-01-01T00:00:00Z' }));
+    await expect(read(reset({ pagination_reset: splitting(2) }))).rejects.toThrow('the pages begin anew at the place');
+  });
+
+  test('once more where a response asks for it', async () => {
+    const filter = { type: 'HttpResponseFilter', action: 'RESET_PAGINATION', http_codes: [410] };
+    let failures = 1;
+    server.on('/items', ({ query }) => {
+      if (query.page === '1' && failures-- > 0) return new Response('scroll expired', { status: 410 });
+      return Response.json(page(query));
+    });
+    expect((await read(reset({}, [filter]))).ids).toEqual(['1', '2', '1', '2', '3', '4']);
+    failures = 2;
+    await expect(read(reset({}, [filter]))).rejects.toThrow('the pages begin anew at the place');
+  });
+});
+
 describe('a read in steps', () => {
   const stepped = settings(
     cursor({

@@ -2,6 +2,9 @@ import { expect, test } from 'bun:test';
 import { Templates } from '../../server/connectors/airbyte-manifest/interpolation/template.ts';
 import numbers from './jinja-numbers.json';
 import slices from './jinja-slices.json';
+import clamped from './cdk-clamped-windows.json';
+import { DatetimeCursor } from '../../server/connectors/airbyte-manifest/incremental/datetime-cursor.ts';
+import { NO_PROGRESS } from '../../server/connectors/kits/rest/progress.ts';
 
 const templates = new Templates(() => new Date());
 
@@ -31,6 +34,9 @@ test.each([
   ['{{ 1_000 + 2_3 }}', '1023'],
   ["{{ '1_000' ~ {'a_1_0': 1_0}.a_1_0 }}", '1_00010'],
   ['{{ [1,2,3][:2] }}{% if [1,2][1:] %}y{% endif %}', '[1, 2]y'],
+  ['a {% raw %}{{ b["}}"] }} {% if %}{% endraw %} {{ 1 }}', 'a {{ b["}}"] }} {% if %} 1'],
+  ['{% if 1 %}x: "{% raw %}{{ a }}{% endraw %}"{% endif %}', 'x: "{{ a }}"'],
+  ['{% set ns = namespace(c="") %}{% for a in [1, 2] %}{% set ns.c = a %}{% endfor %}c{{ ns.c }}', 'c2'],
 ])('%s is rendered as by Jinja2', (template, expected) => {
   expect(templates.text(template, {})).toBe(expected);
 });
@@ -51,4 +57,39 @@ test('a directive that is not supported is refused', () => {
   expect(() => templates.text('{{ format_datetime("2024-01-01T00:00:00Z", "%G-%V") }}', {})).toThrow(
     'the directive %G of strftime is not supported',
   );
+});
+
+type Optional = string | null;
+type Clamped = [
+  target: string,
+  weekday: Optional,
+  start: string,
+  end: string,
+  step: Optional,
+  granularity: Optional,
+  reached: Optional,
+  intervals: string,
+];
+test('clamped intervals are those of the CDK', () => {
+  // Made with airbyte-cdk 7.39.1.
+  expect(clamped.length).toBeGreaterThan(300);
+  for (const row of clamped as Clamped[]) {
+    const [target, weekday, start, end, step, cursor_granularity, reached, expected] = row;
+    const definition = {
+      type: 'DatetimeBasedCursor' as const,
+      cursor_field: 'at',
+      datetime_format: '%Y-%m-%dT%H:%M:%SZ',
+      cursor_datetime_formats: [],
+      start_datetime: { type: 'MinMaxDatetime' as const, datetime: start, datetime_format: '' },
+      end_datetime: { type: 'MinMaxDatetime' as const, datetime: end, datetime_format: '' },
+      clamping: { target, target_details: { weekday } },
+      step,
+      cursor_granularity,
+    };
+    const known = new DatetimeCursor(definition, templates, {}, () => new Date());
+    const state = reached ? { cursor: known.normalOf(reached), complete: true } : {};
+    const { intervals } = known.range({ ...NO_PROGRESS, ...state }, null, true);
+    const found = Array.from(intervals, (one) => Object.values(known.interval(one)).join('..')).join(' ');
+    expect([...row.slice(0, -1), found]).toEqual([...row.slice(0, -1), expected]);
+  }
 });

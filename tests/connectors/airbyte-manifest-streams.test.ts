@@ -351,6 +351,24 @@ describe('the properties of a request', () => {
     expect(sent).toEqual([...chunks, ...chunks, ...chunks]);
     expect(server.seen.length - sent.length).toBe('fetch_properties_from_endpoint' in requester ? 1 : 0);
   });
+
+  test('are those of the selected columns, under the names of the service', async () => {
+    serve();
+    const transformations = [{ type: 'KeysReplace', old: 'my_', new: '' }];
+    const query_properties = {
+      ...chunked(1),
+      property_selector: { type: 'JsonSchemaPropertySelector', transformations },
+    };
+    const renamed = { id: properties.id, my_a: { type: 'integer' }, my_b: { type: 'integer' } };
+    const manifest = manifestOf([
+      streamOf('people', { url, properties: renamed, requester: { ...asked, query_properties }, primary_key: 'id' }),
+    ]);
+    const [stream] = await discover({ manifest });
+    const field = stream?.fields.find(({ path }) => path[0] === 'my_b');
+    if (!stream || !field) throw new Error('no field');
+    await read({ manifest }, { stream, columns: [{ field, name: 'my_b' }] } as never);
+    expect(server.seen.map(({ query }) => query.fields)).toEqual(['b']);
+  });
 });
 
 describe('a job of the service', () => {

@@ -34,8 +34,13 @@ export const readStream = (given: Context, request: ReadRequest): AsyncGenerator
     const stream = await streamOf(runtime, request.stream.name);
     const resumes = request.sync_mode === 'incremental' && isIncremental(stream);
     const reading = readingOf(runtime, stream, resumes ? request.state : null, request.window);
+    runtime.selected.set(stream.name, neededFields(request, reading));
     const columns = columnSource(runtime, { stream: reading.stream, request });
     const reader = rowReader(columns, request);
+    if (reading.stream.file_uploader) {
+      const message = `${stream.name}: the files that its records name are not downloaded`;
+      runtime.notices.note(`${stream.name} files`, { code: 'files_not_loaded', message: () => message });
+    }
     yield* new StreamRead(reading, { reader, request, resumes }).batches();
     runtime.notices.report(ctx);
     warnOfUnknown(ctx, stream.name, reader.unknown);
@@ -69,6 +74,12 @@ function columnSource(
         }),
     }),
   };
+}
+
+/** The cursor and the key are needed even when no column has them. */
+function neededFields({ columns, stream }: ReadRequest, { cursor }: Reading): ReadonlySet<string> {
+  const paths = [...columns.map(({ field }) => field.path), ...(stream.source_defined_primary_key ?? [])];
+  return new Set([...paths.map(([name = '']) => name), ...(cursor ? [cursor.field] : [])]);
 }
 
 interface Options {
@@ -167,7 +178,7 @@ class StreamRead {
     runtime.notices.note(`${stream.name} cursor`, {
       code: 'invalid_cursor',
       message: (count) =>
-        `${stream.name}: the ${cursor.field} of ${count} records is not a time, such as "${shown}". They are loaded, but do not move the cursor`,
+        `${stream.name}: the ${cursor.field} of ${count} records is not a ${cursor.isTime ? 'time' : 'count'}, such as "${shown}". They are loaded, but do not move the cursor`,
     });
     return null;
   }
@@ -177,6 +188,7 @@ class StreamRead {
     const { cursor_field, stream } = this.options.request;
     const name = cursor_field?.[0] ?? this.reading.cursor?.field;
     const field = stream.fields.find(({ path }) => path[0] === name);
-    return field?.type === 'date' ? normal.slice(0, 10) : normal;
+    const text = this.reading.cursor?.shown(normal) ?? normal;
+    return field?.type === 'date' ? text.slice(0, 10) : text;
   }
 }

@@ -27,11 +27,16 @@ const path = z.array(z.union([z.string(), z.number()]).pipe(z.coerce.string()));
 export const pythonComponent = <Type extends string>(type: Type) =>
   z.object({ type: z.literal(type), component: z.record(z.string(), z.unknown()) });
 
+/** A `$parameters` of this name, which older manifests have for their extractors, is not a path of the request. */
+const requestPath = z.preprocess(
+  (given) => (typeof given === 'string' ? undefined : given),
+  z.array(template).optional(),
+);
 export const RequestOption = z.object({
   type: z.literal('RequestOption').default('RequestOption'),
   inject_into: z.enum(['request_parameter', 'header', 'body_data', 'body_json']),
   field_name: template.optional(),
-  field_path: z.array(template).optional(),
+  field_path: requestPath.optional(),
 });
 export type RequestOption = z.infer<typeof RequestOption>;
 
@@ -149,7 +154,15 @@ const Backoff = z.discriminatedUnion('type', [
 ]);
 export type Backoff = z.infer<typeof Backoff>;
 
-export const ACTIONS = ['SUCCESS', 'FAIL', 'RETRY', 'IGNORE', 'RATE_LIMITED', 'REFRESH_TOKEN_THEN_RETRY'] as const;
+export const ACTIONS = [
+  'SUCCESS',
+  'FAIL',
+  'RETRY',
+  'IGNORE',
+  'RATE_LIMITED',
+  'REFRESH_TOKEN_THEN_RETRY',
+  'RESET_PAGINATION',
+] as const;
 export const ResponseFilter = z.object({
   type: z.literal('HttpResponseFilter'),
   action: z.enum(ACTIONS).optional(),

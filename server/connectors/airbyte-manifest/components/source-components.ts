@@ -101,10 +101,21 @@ const ConfigChange = z.discriminatedUnion('type', [
   }),
 ]);
 export type ConfigChange = z.infer<typeof ConfigChange>;
+const validation_strategy = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('ValidateAdheresToSchema'),
+    base_schema: z.record(z.string(), z.unknown(), { error: 'a base_schema that is no object is not supported' }),
+  }),
+]);
+const ConfigValidation = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('DpathValidator'), field_path: z.array(template).min(1), validation_strategy }),
+  z.object({ type: z.literal('PredicateValidator'), value: z.unknown(), validation_strategy }),
+]);
+export type ConfigValidation = z.infer<typeof ConfigValidation>;
 const ConfigRules = z.object({
   config_migrations: z.array(z.object({ transformations: z.array(ConfigChange).default([]) })).default([]),
   transformations: z.array(ConfigChange).default([]),
-  validations: z.tuple([], { error: 'validations is not supported' }).optional(),
+  validations: z.array(ConfigValidation).default([]),
 });
 
 export const DeclarativeSource = z.object({

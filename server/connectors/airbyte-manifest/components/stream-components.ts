@@ -86,6 +86,12 @@ const MinMaxDatetime = z.union([
   }),
 ]);
 export type MinMaxDatetime = z.infer<typeof MinMaxDatetime>;
+const Clamping = z.object({
+  /** DAY, WEEK or MONTH. */
+  target: template,
+  target_details: z.record(z.string(), z.unknown()).nullish(),
+});
+export type Clamping = z.infer<typeof Clamping>;
 const DatetimeBasedCursor = z.object({
   type: z.literal('DatetimeBasedCursor'),
   /** The class in Python that adds its values to requests. */
@@ -104,12 +110,21 @@ const DatetimeBasedCursor = z.object({
   partition_field_end: template.nullish(),
   is_client_side_incremental: z.boolean().nullish(),
   is_compare_strictly: z.boolean().nullish(),
-  clamping: refused('clamping'),
+  clamping: Clamping.nullish(),
   is_data_feed: z.boolean().nullish(),
   global_substream_cursor: z.boolean().nullish(),
   $parameters: parameters,
 });
 export type DatetimeBasedCursor = z.infer<typeof DatetimeBasedCursor>;
+const IncrementingCountCursor = z.object({
+  type: z.literal('IncrementingCountCursor'),
+  cursor_field: template,
+  start_value: z.union([z.number(), template]).nullish(),
+  start_value_option: RequestOption.nullish(),
+  $parameters: parameters,
+});
+export type IncrementingCountCursor = z.infer<typeof IncrementingCountCursor>;
+export type IncrementalSync = DatetimeBasedCursor | IncrementingCountCursor;
 
 const ListRouter = z.object({
   type: z.literal('ListPartitionRouter'),
@@ -189,12 +204,25 @@ const QueryProperties = z.object({
       record_merge_strategy: z.object({ key: z.union([z.string(), z.array(z.string())]) }).nullish(),
     })
     .nullish(),
-  property_selector: refused('property_selector'),
+  property_selector: z
+    .discriminatedUnion('type', [
+      z.object({
+        type: z.literal('JsonSchemaPropertySelector'),
+        transformations: z.array(SyncTransformation).default([]),
+        $parameters: parameters,
+      }),
+    ])
+    .nullish(),
   /** The parameter of requests that has the names; absent: templates ask for them. */
   parameter: z.string().optional(),
 });
 /** The properties that requests ask for, in chunks. */
 export type QueryProperties = z.infer<typeof QueryProperties>;
+const PaginationReset = z.object({
+  action: z.enum(['SPLIT_USING_CURSOR', 'RESET']),
+  limits: z.object({ number_of_records: z.int().min(1).nullish() }).nullish(),
+});
+export type PaginationReset = z.infer<typeof PaginationReset>;
 const SimpleRetriever = z.object({
   type: z.literal('SimpleRetriever'),
   requester: Requester,
@@ -205,7 +233,7 @@ const SimpleRetriever = z.object({
   ignore_stream_slicer_parameters_on_paginated_requests: z.boolean().default(false),
   decoder: Decoder.nullish(),
   request_window_splitting: refused('request_window_splitting'),
-  pagination_reset: refused('pagination_reset'),
+  pagination_reset: PaginationReset.nullish(),
   $parameters: parameters,
 });
 const statuses = z.array(z.union([z.string(), z.number(), z.boolean()]).transform(String)).default([]);
@@ -324,25 +352,39 @@ export interface DeclarativeStream {
   primary_key?: string | string[] | string[][] | null | undefined;
   retriever: Retriever;
   schema_loader: SchemaLoader[];
-  incremental_sync?: DatetimeBasedCursor | null | undefined;
+  incremental_sync?: IncrementalSync | null | undefined;
+  /** What its files are downloaded by, which are not loaded. */
+  file_uploader?: unknown;
   transformations: Transformation[];
   $parameters?: Record<string, unknown> | undefined;
 }
-const DeclarativeStream = z.object({
-  type: z.literal('DeclarativeStream'),
-  name: z.string().min(1).max(255),
-  description: z.string().optional(),
-  primary_key: z.union([z.string(), z.array(z.string()), z.array(z.array(z.string()))]).nullish(),
-  retriever: Retriever,
-  schema_loader: oneOrMore(SchemaLoader).default([]),
-  incremental_sync: z.discriminatedUnion('type', [DatetimeBasedCursor]).nullish(),
-  transformations: z
-    .array(Transformation)
-    .nullish()
-    .transform((all) => all ?? []),
-  file_uploader: refused('file_uploader'),
-  $parameters: parameters,
-}) as unknown as z.ZodType<DeclarativeStream>;
+/** As with Airbyte: the cursor of partitions is a time. */
+const isOneKind = ({
+  incremental_sync,
+  retriever,
+}: {
+  incremental_sync?: { type: string } | null;
+  retriever: Retriever;
+}) => incremental_sync?.type !== 'IncrementingCountCursor' || (retriever.partition_router ?? []).length === 0;
+const DeclarativeStream = z
+  .object({
+    type: z.literal('DeclarativeStream'),
+    name: z.string().min(1).max(255),
+    description: z.string().optional(),
+    primary_key: z.union([z.string(), z.array(z.string()), z.array(z.array(z.string()))]).nullish(),
+    retriever: Retriever,
+    schema_loader: oneOrMore(SchemaLoader).default([]),
+    incremental_sync: z.discriminatedUnion('type', [DatetimeBasedCursor, IncrementingCountCursor]).nullish(),
+    transformations: z
+      .array(Transformation)
+      .nullish()
+      .transform((all) => all ?? []),
+    file_uploader: z.unknown().optional(),
+    $parameters: parameters,
+  })
+  .refine(isOneKind, {
+    error: 'an IncrementingCountCursor with a partition router is not supported',
+  }) as unknown as z.ZodType<DeclarativeStream>;
 
 /** Two streams under one name: a full one for the first read, an incremental one afterwards. */
 export interface StateDelegatingStream {
@@ -365,7 +407,15 @@ const StateDelegatingStream = z
   })
   .refine(({ name, full_refresh_stream: full, incremental_stream: rest }) => full.name === name && rest.name === name, {
     error: 'both streams need the name of the StateDelegatingStream',
-  }) as unknown as z.ZodType<StateDelegatingStream>;
+  })
+  .refine(
+    ({ api_retention_period: period, ...streams }) =>
+      !period ||
+      [streams.full_refresh_stream, streams.incremental_stream].every(
+        ({ incremental_sync: cursor }) => cursor?.type !== 'IncrementingCountCursor',
+      ),
+    { error: 'api_retention_period with an IncrementingCountCursor is not supported' },
+  ) as unknown as z.ZodType<StateDelegatingStream>;
 
 export type AnyStream = DeclarativeStream | StateDelegatingStream;
 export const AnyStream = z.discriminatedUnion('type', [

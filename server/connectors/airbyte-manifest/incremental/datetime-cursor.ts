@@ -5,27 +5,15 @@ import type { ReadProgress } from '../../kits/rest/progress.ts';
 import type { DatetimeBasedCursor, DeclarativeStream, MinMaxDatetime } from '../components/stream-components.ts';
 import { parseDuration, parseTime, PyDuration, PyTime, strftime, strptime } from '../interpolation/python-time.ts';
 import type { Scope, Templates } from '../interpolation/template.ts';
+import type { Injection } from '../requests/build-request.ts';
+import { type Clamp, clampOf } from './clamping.ts';
+import type { Interval, ReadRange, StreamCursor } from './stream-cursor.ts';
 import { pyText } from '../interpolation/python-literal.ts';
 import { digitsOf } from '../../cells/json-cells.ts';
 
-/** One step of a read, in microseconds. */
-export interface Interval {
-  start: number;
-  /** The end that is requested. Services include it. */
-  end: number;
-  /** Start of the next interval. */
-  next: number;
-  is_last: boolean;
-}
-
-export interface ReadRange {
-  /** Rows before it are not of this read; null: the service returns none of them. */
-  floor: number | null;
-  intervals: Iterable<Interval>;
-}
-
 /** The DatetimeBasedCursor of a stream, with its templates evaluated. */
-export class DatetimeCursor {
+export class DatetimeCursor implements StreamCursor {
+  readonly isTime = true;
   readonly field: string;
   readonly #scope: Scope;
 
@@ -40,7 +28,22 @@ export class DatetimeCursor {
     if (this.field === '') throw new ConfigurationError('invalid_cursor', 'The manifest has no cursor field');
   }
 
-  /** The canonical text of a record's cursor; null for no value; undefined for a value that is not a time. */
+  get isFeed(): boolean {
+    return this.definition.is_data_feed === true;
+  }
+
+  get python(): Record<string, unknown> | null {
+    return this.definition.python ?? null;
+  }
+
+  normalOf(text: string): string {
+    return normalOf(text);
+  }
+
+  shown(normal: string): string {
+    return normal;
+  }
+
   normal(value: unknown): string | null | undefined {
     if (value === null || value === undefined || value === '') return null;
     const text = typeof value === 'string' ? value : (digitsOf(value) ?? pyText(value));
@@ -53,23 +56,23 @@ export class DatetimeCursor {
     return time ? timestampText(time.micros) : undefined;
   }
 
-  /** What templates see as the state. @param normal the highest cursor; null: there is no state */
   stateOf(normal: string | null): Record<string, string> {
     if (normal === null) return {};
     return { [this.field]: strftime(new PyTime(microsOf(normal)), this.definition.datetime_format) };
   }
 
-  /** A time in the form of `normal`. */
   textOf(micros: number): string {
     return timestampText(micros);
   }
 
-  /** The limit of a window in the form of `normal`. */
+  position(normal: string): number {
+    return microsOf(normal);
+  }
+
   limit(text: string): string {
     return timestampText(day(text));
   }
 
-  /** The interval as templates see it. */
   interval({ start, end }: Interval): Record<string, string> {
     const { partition_field_start, partition_field_end, datetime_format } = this.definition;
     return {
@@ -78,7 +81,15 @@ export class DatetimeCursor {
     };
   }
 
-  /** @param sliced whether requests contain the interval: otherwise a read has a single one */
+  injections(interval: Interval): Injection[] {
+    const { start_time_option, end_time_option } = this.definition;
+    const [start, end] = Object.values(this.interval(interval));
+    return [
+      ...(start_time_option ? [{ option: start_time_option, value: start }] : []),
+      ...(end_time_option ? [{ option: end_time_option, value: end }] : []),
+    ];
+  }
+
   range(progress: ReadProgress, window: ReadRequest['window'], sliced: boolean): ReadRange {
     const first = window?.start ? day(window.start) : this.#minMaxDatetime(this.definition.start_datetime);
     const until = Math.min(this.#end(), window?.end ? day(window.end) : Infinity);
@@ -86,7 +97,11 @@ export class DatetimeCursor {
     const from = Math.max(first, reached ?? -Infinity);
     const { is_client_side_incremental, is_data_feed } = this.definition;
     const floor = window?.start || is_client_side_incremental || is_data_feed ? from : null;
-    return { floor, intervals: this.#intervals(from, until, { sliced, window: window !== null }) };
+    const { clamping } = this.definition;
+    const intervals = clamping
+      ? this.#clamped(clampOf(clamping, this.templates, this.#scope), { from, until, sliced, window: window !== null })
+      : this.#intervals(from, until, { sliced, window: window !== null });
+    return { floor, intervals };
   }
 
   #end(): number {
@@ -131,6 +146,34 @@ export class DatetimeCursor {
     }
   }
 
+  /** As Airbyte: the limits of all intervals are those of days, weeks or months. A window is widened to them. */
+  #clamped(
+    clamp: Clamp,
+    { from, until, sliced, window }: { from: number; until: number; sliced: boolean; window: boolean },
+  ): Interval[] {
+    const given = this.definition.cursor_granularity ? this.#duration(this.definition.cursor_granularity).micros : null;
+    const step = this.#text(this.definition.step);
+    const length = step === null || !sliced ? null : this.#duration(step);
+    const after = (at: number) => (length === null ? Infinity : new PyTime(at).plus(length, 1).micros);
+    const whole = window ? Math.min(clamp.up(until), clamp.down(this.#end())) : clamp.down(until);
+    const last = whole - (given ?? clamp.granularity);
+    const first = window ? clamp.down(from) : clamp.up(from);
+    if (first > last || this.#isEmpty(first, last)) return [];
+    if (after(first) >= last)
+      return [{ start: first, end: given === null ? clamp.up(last) : last, next: whole, is_last: true }];
+    const intervals: Interval[] = [];
+    for (let at = first, isOver = false; !isOver; ) {
+      const wanted = Math.min(after(at), last);
+      const end = wanted === last ? last : clamp.up(wanted);
+      isOver = end === last;
+      if (at >= end) break;
+      intervals.push({ start: at, end: isOver ? end : end - (given ?? 0), next: end, is_last: false });
+      at = end;
+    }
+    const final = intervals.at(-1);
+    return final ? [...intervals.slice(0, -1), { ...final, next: whole, is_last: true }] : [];
+  }
+
   /** For services that require the start to be before the end. */
   #isEmpty(start: number, end: number): boolean {
     const { is_compare_strictly, datetime_format: format } = this.definition;
@@ -170,6 +213,16 @@ export class DatetimeCursor {
   }
 }
 
+/** The sortable form of a stored cursor. @throws ConfigurationError when it is not a time */
+export function normalOf(text: string): string {
+  const micros = /^-?\d{9,}$/.test(text) ? Number(text) * 1_000_000 : microsOf(text);
+  if (Number.isFinite(micros)) return timestampText(micros);
+  throw new ConfigurationError(
+    'invalid_cursor',
+    `"${text.slice(0, 100)}" is not a value of the cursor. Set another cursor, or reset it.`,
+  );
+}
+
 function day(text: string): number {
   const micros = microsOf(text);
   if (!Number.isFinite(micros)) throw new ConfigurationError('invalid_start', `"${text.slice(0, 100)}" is not a time`);
@@ -178,7 +231,7 @@ function day(text: string): number {
 
 /** Whether requests contain the interval. Otherwise each would return the whole stream. */
 export function usesInterval({ retriever, incremental_sync: cursor }: DeclarativeStream): boolean {
-  if (!cursor) return false;
+  if (cursor?.type !== 'DatetimeBasedCursor') return false;
   // Code may ask for it.
   if (cursor.python || retriever.requester.python) return true;
   if (cursor.start_time_option || cursor.end_time_option) return true;

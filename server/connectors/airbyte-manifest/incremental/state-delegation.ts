@@ -2,7 +2,7 @@ import type { StreamState } from '../../contract/connector.ts';
 import type { AnyStream, DeclarativeStream, StateDelegatingStream } from '../components/stream-components.ts';
 import { parseDuration, PyTime } from '../interpolation/python-time.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import { normalOf } from './state.ts';
+import { normalOf } from './datetime-cursor.ts';
 import { microsOf } from '../../cells/timestamp-text.ts';
 
 export interface DelegatedStream {

@@ -1,6 +1,5 @@
 import type { StreamState } from '../../contract/connector.ts';
-import { ConfigurationError } from '../../contract/errors.ts';
-import { microsOf, timestampText } from '../../cells/timestamp-text.ts';
+import { timestampText } from '../../cells/timestamp-text.ts';
 import { NO_PROGRESS, type ReadProgress, progressOf } from '../../kits/rest/progress.ts';
 
 /** Beyond this number, partitions share one cursor. */
@@ -18,8 +17,16 @@ export class ReadingState {
 
   constructor(
     state: StreamState | null,
-    private readonly options: { partitioned: boolean; shared: boolean; startedAt: Date; note: Record<string, unknown> },
+    private readonly options: {
+      partitioned: boolean;
+      shared: boolean;
+      startedAt: Date;
+      note: Record<string, unknown>;
+      normalOf(text: string): string;
+    },
   ) {
+    const { normalOf } = options;
+    const storedProgress = (one: unknown) => progressOf((one ?? {}) as Record<string, unknown>, normalOf);
     this.#isShared = options.shared || state?.shared === true;
     this.parents = { ...(state?.parents as Record<string, StreamState> | undefined) };
     const partitions = (state?.partitions ?? {}) as Record<string, unknown>;
@@ -65,16 +72,4 @@ export class ReadingState {
     if (this.#isShared) return isFinished ? { ...this.#all, cursor, shared: true, ...parents, ...note } : null;
     return { cursor, complete: isFinished, partitions: Object.fromEntries(this.#partitions), ...parents, ...note };
   }
-}
-
-const storedProgress = (state: unknown): ReadProgress => progressOf((state ?? {}) as Record<string, unknown>, normalOf);
-
-/** The sortable form of a stored cursor. @throws ConfigurationError when it is not a time */
-export function normalOf(text: string): string {
-  const micros = /^-?\d{9,}$/.test(text) ? Number(text) * 1_000_000 : microsOf(text);
-  if (Number.isFinite(micros)) return timestampText(micros);
-  throw new ConfigurationError(
-    'invalid_cursor',
-    `"${text.slice(0, 100)}" is not a value of the cursor. Set another cursor, or reset it.`,
-  );
 }

@@ -1,5 +1,6 @@
 import { sliced } from './slice.ts';
 import { pyText } from './python-literal.ts';
+import { isNamespace } from './macros.ts';
 import { FILTERS } from './jinja-filters.ts';
 import { isFloat, pyFloat } from './python-number.ts';
 import { attributeOf } from './python-methods.ts';
@@ -65,6 +66,10 @@ export class Evaluator {
     else if (target.type === 'TupleLiteral') {
       const items = itemsOf(value);
       for (const [at, part] of target.value.entries()) this.#assign(part, items[at]);
+    } else if (target.type === 'MemberExpression' && !target.computed) {
+      const owner = this.value(target.object);
+      if (!isNamespace(owner)) throw new TemplateError('only attributes of a namespace can be assigned');
+      owner[(target.property as { value: string }).value] = value;
     } else throw new TemplateError('only a name can be assigned');
   }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { parseExactly } from '../../cells/json-line.ts';
 import { pyFloat } from './python-number.ts';
 import { pyText } from './python-literal.ts';
 import { parseDuration, PyTime, strftime, strptime, parseTime } from './python-time.ts';
@@ -49,7 +50,30 @@ export function macros(now: () => Date): Record<string, Callable> {
         .replaceAll(/(?<!^)(?=[A-Z])/g, '_')
         .toLowerCase(),
     generate_uuid: () => randomUUID(),
+    namespace,
+    json_loads: ([text]) => parsedJson(textArgument(text)),
   };
+}
+
+/** Jinja's own: what `{% set a.b = … %}` may change. */
+const namespaces = new WeakSet<object>();
+
+function namespace(_: unknown[], named: Named): Record<string, unknown> {
+  const created = { ...named };
+  namespaces.add(created);
+  return created;
+}
+
+export const isNamespace = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && namespaces.has(value);
+
+/** The JWT authenticator's own, for keys in the form of a JSON document. */
+function parsedJson(text: string): unknown {
+  try {
+    return parseExactly(text);
+  } catch {
+    throw new TemplateError('the value is not JSON');
+  }
 }
 
 export const MACRO_NAMES: ReadonlySet<string> = new Set(Object.keys(macros(() => new Date(0))));

@@ -72,14 +72,34 @@ const withEscapes = (text: string) =>
     tag.replaceAll(/\\([\s\S])/g, (pair, char: string) => (/[nrtbfv'"\\]/.test(char) ? pair : `\\\\${char}`)),
   );
 
+const RAW = /\{%[-+]?\s*raw\s*[-+]?%\}([\s\S]*?)\{%[-+]?\s*endraw\s*[-+]?%\}/g;
+const RAW_NAME = '__raw_';
+
+/** The parser does not know raw blocks: a name stands for each until the template is parsed. */
+function withoutRaw(text: string): { text: string; raw: string[] } {
+  const raw: string[] = [];
+  return { text: text.replaceAll(RAW, (_, block: string) => `{{ ${RAW_NAME}${raw.push(block) - 1} }}`), raw };
+}
+
+function putRawBack(nodes: Node[], raw: readonly string[]): Node[] {
+  if (raw.length === 0) return nodes;
+  visitNodes(nodes, (node) => {
+    if (node.type !== 'Identifier' || !node.value.startsWith(RAW_NAME)) return;
+    const block = raw[Number(node.value.slice(RAW_NAME.length))];
+    if (block !== undefined) Object.assign(node, { type: 'StringLiteral', value: block });
+  });
+  return nodes;
+}
+
 /** The nodes of a template. @throws Error when it cannot be parsed */
 export function parseTemplate(text: string): Node[] {
   if (text.length > MAX_TEMPLATE_LENGTH) throw new Error(`it is longer than ${MAX_TEMPLATE_LENGTH} characters`);
   // As in Jinja, a final line break is dropped.
-  const source = withEscapes(asInPython(text)).replace(/\n$/, '');
+  const { text: plain, raw } = withoutRaw(text);
+  const source = withEscapes(asInPython(plain)).replace(/\n$/, '');
   try {
     const options = { lstrip_blocks: false, trim_blocks: false };
-    return parse(tokenize(source, options)).body as unknown as Node[];
+    return putRawBack(parse(tokenize(source, options)).body as unknown as Node[], raw);
   } catch (error) {
     if (error instanceof RangeError) throw new Error('it is nested too deeply', { cause: error });
     throw error;

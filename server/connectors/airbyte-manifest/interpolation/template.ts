@@ -10,7 +10,7 @@ import { isMapping, MismatchError, resetWork, TemplateError, truthy, UndefinedEr
 const VARIABLES =
   'config parameters stream_slice stream_interval stream_partition next_page_token record response headers ' +
   'components_values stream_template_config raw_schema ' +
-  'last_record last_page_size last_page_token_value property ' +
+  'last_record last_page_size last_page_token_value property path value ' +
   'stream_state self creation_response polling_response download_target';
 const KNOWN = new Set<string>([
   ...VARIABLES.split(' '),

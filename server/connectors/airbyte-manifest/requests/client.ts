@@ -112,6 +112,7 @@ export class ManifestClient {
     const resolution = await interpretResponse(handler, seen, { ...interpolation, python });
     const { action } = resolution;
     if (action === 'SUCCESS') return { ok: true, result: seen };
+    if (action === 'RESET_PAGINATION') return { ok: true, result: { ...seen, isIgnored: true, resets: true } };
     if (action === 'IGNORE') return { ok: true, result: { ...seen, isIgnored: true } };
     const where = `${request.method} ${request.url.host}${request.url.pathname}`;
     const shown = { ...resolution, message: resolution.message && this.#exchange.redact(resolution.message) };

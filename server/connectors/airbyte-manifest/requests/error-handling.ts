@@ -29,6 +29,8 @@ export interface SeenResponse {
   json(): unknown;
   /** The manifest says to ignore it. */
   isIgnored: boolean;
+  /** The manifest says to begin anew with the first page. */
+  resets?: boolean;
 }
 
 /** A response as custom components get it. */

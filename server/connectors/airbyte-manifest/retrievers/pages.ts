@@ -18,11 +18,13 @@ import type { ManifestClient } from '../requests/client.ts';
 import { pythonResponse, type SeenResponse } from '../requests/error-handling.ts';
 import { downloadsOf } from './jobs.ts';
 import { chunksOf, mergedByKey, namesIn } from './properties.ts';
+import { PaginationResets } from './pagination-resets.ts';
 import { customOptions, sendByPython } from '../requests/python-requester.ts';
 import type { HttpRequest } from '../../kits/rest/send.ts';
 import { clientOf, type Runtime } from '../runtime/runtime.ts';
-import type { DatetimeCursor, Interval } from '../incremental/datetime-cursor.ts';
+import type { Interval, StreamCursor } from '../incremental/stream-cursor.ts';
 import type { Scope } from '../interpolation/template.ts';
+import { transform } from '../transformations/transformations.ts';
 
 /** A partition with an interval of its cursor: what one sequence of pages is for. */
 export interface StreamSlice {
@@ -38,10 +40,12 @@ export interface StreamSlice {
 
 export interface Page extends RecordPage {
   slice: StreamSlice;
+  /** The pages begin anew after it. */
+  isReset?: boolean;
 }
 
 /** The slice as templates see it: the values of the partition and of the interval. */
-export function sliceScope({ partition, interval, reached }: StreamSlice, cursor: DatetimeCursor | null): Scope {
+export function sliceScope({ partition, interval, reached }: StreamSlice, cursor: StreamCursor | null): Scope {
   const times = interval && cursor ? cursor.interval(interval) : {};
   const slice = { ...partition.values, ...times };
   const hidden = { extra_fields: partition.extra, partition: partition.values, cursor_slice: times };
@@ -58,7 +62,7 @@ export function pagesOf(
   runtime: Runtime,
   stream: DeclarativeStream,
   slice: StreamSlice,
-  cursor: DatetimeCursor | null,
+  cursor: StreamCursor | null,
 ): AsyncGenerator<Page> {
   const scope = { ...runtime.scope, ...sliceScope(slice, cursor) };
   const reading = { runtime, stream, slice, cursor, scope };
@@ -75,7 +79,24 @@ async function* pagesOfJob(reading: PageReading, job: Job): AsyncGenerator<Page>
     yield* pagesIn({ ...reading, scope: { ...scope, ...more } }, origins);
 }
 
+/** The pages of a slice, which may begin anew in a smaller one. */
 async function* pagesIn(reading: PageReading, origins: Set<string>): AsyncGenerator<Page> {
+  const { stream, slice, cursor } = reading;
+  const resets = new PaginationResets(stream.retriever.pagination_reset, cursor, stream.name);
+  for (let rest: StreamSlice | null = slice; rest; ) {
+    const scope = rest === slice ? reading.scope : { ...reading.scope, ...sliceScope(rest, cursor) };
+    let isReset = false;
+    for await (const page of pagesFrom({ ...reading, slice: rest, scope, resets }, origins)) {
+      isReset = page.isReset === true;
+      yield page;
+    }
+    if (!isReset) return;
+    const start = resets.restart(rest.interval?.start ?? null);
+    rest = { ...rest, interval: rest.interval && start !== null ? { ...rest.interval, start } : rest.interval };
+  }
+}
+
+async function* pagesFrom(reading: PageReading & Resetting, origins: Set<string>): AsyncGenerator<Page> {
   const { runtime, stream, slice } = reading;
   const { templates, ctx } = runtime;
   const { retriever } = stream;
@@ -123,13 +144,25 @@ async function propertyScopes({
   const { query } = stream.retriever;
   if (!query) return [{ scope: {}, injections: [] }];
   const properties = await propertiesOf(runtime, stream.name, query);
-  return chunksOf(query, properties).map((query_properties) => {
+  return chunksOf(query, properties, selectedOf(runtime, stream.name, query)).map((query_properties) => {
     const slice = scope.stream_slice as { extra_fields?: Record<string, unknown> };
     const sliced = { ...slice, extra_fields: { ...slice.extra_fields, query_properties } };
     const option = { type: 'RequestOption', inject_into: 'request_parameter', field_name: query.parameter } as const;
     const injections = query.parameter === undefined ? [] : [{ option, value: query_properties.join(',') }];
     return { scope: { stream_slice: sliced, stream_partition: sliced, stream_interval: sliced }, injections };
   });
+}
+
+/** The properties that the read needs, under the names that the service has for them; null: all. */
+function selectedOf(
+  { selected, templates, scope }: Runtime,
+  name: string,
+  { property_selector: selector }: QueryProperties,
+): ReadonlySet<string> | null {
+  const names = selected.get(name);
+  if (!selector || !names) return null;
+  const known: ApiRecord = Object.fromEntries(Array.from(names, (one) => [one, {}]));
+  return new Set(Object.keys(transform(known, { transformations: selector.transformations, templates, scope })));
 }
 
 function propertiesOf(runtime: Runtime, name: string, { property_list: list }: QueryProperties): Promise<string[]> {
@@ -169,16 +202,23 @@ function childResponse(child: unknown): SeenResponse {
   };
 }
 
+interface Resetting {
+  resets: PaginationResets;
+}
+
 interface PageReading {
   runtime: Runtime;
   stream: DeclarativeStream;
   slice: StreamSlice;
-  cursor: DatetimeCursor | null;
+  cursor: StreamCursor | null;
   scope: Scope;
 }
 
 /** Reads the records of a response. As with Airbyte, a response that is not a success has none, and ends the pages. */
-function pageReader({ runtime, stream, slice, cursor, scope }: PageReading, client: ManifestClient) {
+function pageReader(
+  { runtime, stream, slice, cursor, scope, resets }: PageReading & Resetting,
+  client: ManifestClient,
+) {
   const { templates } = runtime;
   const { record_selector: selector, decoder } = stream.retriever;
   const selecting = {
@@ -198,6 +238,7 @@ function pageReader({ runtime, stream, slice, cursor, scope }: PageReading, clie
   });
   const partOf = async (seen: SeenResponse, isOfParent: boolean): Promise<Part | null> => {
     const { status, url } = seen.response;
+    if (seen.resets) return null;
     if (seen.isIgnored || status >= 400) noteIgnored(runtime, stream.name, status);
     if (status >= 400) return null;
     const { records, found, json, response } = await recordsIn(selecting, decoder, stream.name, seen);
@@ -212,10 +253,11 @@ function pageReader({ runtime, stream, slice, cursor, scope }: PageReading, clie
     const isOfParent = position.index === 0 && 'child' in slice.partition;
     const parts: (Part | null)[] = [];
     for (const seen of answers) parts.push(await partOf(seen, isOfParent));
-    const page: Page = { records: [], bytes: 0, index: position.index, slice };
-    for (const { response } of answers) page.bytes += response.bytes;
     const whole = together(stream.retriever, parts);
-    page.records = whole.records;
+    const bytes = answers.reduce((sum, { response }) => sum + response.bytes, 0);
+    const isReset = resets.observe(whole.records) || answers.some((one) => one.resets);
+    const page: Page = { records: whole.records, bytes, index: position.index, slice, isReset };
+    if (isReset) return () => ({ page, next: null });
     const [seen, part] = [answers.at(-1), parts.at(-1)];
     if (!seen || !part) return () => ({ page, next: null });
     const decoded = { seen: { ...seen, json: () => part.response }, count: whole.count, last: whole.last };
@@ -271,20 +313,18 @@ const noteIgnored = ({ notices }: Runtime, stream: string, status: number) =>
   });
 
 /** A data feed returns the newest records first: after a last record that is older than this read, all are known. */
-function isKnown(last: ApiRecord | null, { floor }: StreamSlice, cursor: DatetimeCursor | null): boolean {
-  if (cursor?.definition.is_data_feed !== true || floor === null || last === null) return false;
+function isKnown(last: ApiRecord | null, { floor }: StreamSlice, cursor: StreamCursor | null): boolean {
+  if (!cursor?.isFeed || floor === null || last === null) return false;
   const normal = cursor.normal(last[cursor.field]);
   return typeof normal === 'string' && normal < cursor.textOf(floor);
 }
 
 /** What the slice adds to a request. */
-async function injectionsOf({ runtime, stream, slice, cursor }: PageReading, scope: Scope): Promise<Injection[]> {
-  const { incremental_sync: definition } = stream;
-  const injections = [...slice.partition.injections];
-  if (!definition || !slice.interval || !cursor) return injections;
-  if (definition.python) return [...injections, ...(await customOptions(definition.python, runtime.python, scope))];
-  const [start, end] = Object.values(cursor.interval(slice.interval));
-  if (definition.start_time_option) injections.push({ option: definition.start_time_option, value: start });
-  if (definition.end_time_option) injections.push({ option: definition.end_time_option, value: end });
-  return injections;
+async function injectionsOf({ runtime, slice, cursor }: PageReading, scope: Scope): Promise<Injection[]> {
+  const { injections } = slice.partition;
+  if (!slice.interval || !cursor) return injections;
+  const own = cursor.python
+    ? await customOptions(cursor.python, runtime.python, scope)
+    : cursor.injections(slice.interval);
+  return [...injections, ...own];
 }

@@ -5,11 +5,17 @@ import { isMapping, truthy } from '../interpolation/values.ts';
 import type { ApiRecord } from '../../kits/rest/records.ts';
 
 /** The properties of the requests for one page: more than one chunk where the service limits them. */
-export function chunksOf(query: QueryProperties, properties: string[]): string[][] {
+export function chunksOf(
+  query: QueryProperties,
+  all: string[],
+  selected: ReadonlySet<string> | null = null,
+): string[][] {
   const always = query.always_include_properties ?? [];
   const { property_limit: limit, property_limit_type: type } = query.property_chunking ?? {};
-  if (!query.property_chunking) return [[...always, ...properties]];
-  if (!limit) return [[...properties, ...always]];
+  // Airbyte has no selection where chunks have no limit.
+  if (query.property_chunking && !limit) return [[...all, ...always]];
+  const properties = selected === null ? all : all.filter((name) => selected.has(name));
+  if (!query.property_chunking || !limit) return [[...always, ...properties]];
   const chunks: string[][] = [];
   let chunk = [...always];
   let size = 0;

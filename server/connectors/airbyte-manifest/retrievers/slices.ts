@@ -3,9 +3,17 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { type OpenSlice, slicesAhead } from '../../kits/rest/prefetch-pages.ts';
 import { NO_PROGRESS, type ReadProgress } from '../../kits/rest/progress.ts';
 import type { ApiRecord } from '../../kits/rest/records.ts';
-import type { AnyStream, DeclarativeStream, ParentStreamConfig, Retriever } from '../components/stream-components.ts';
-import { DatetimeCursor, usesInterval } from '../incremental/datetime-cursor.ts';
+import type {
+  AnyStream,
+  DeclarativeStream,
+  IncrementalSync,
+  ParentStreamConfig,
+  Retriever,
+} from '../components/stream-components.ts';
+import { CountCursor } from '../incremental/count-cursor.ts';
+import { DatetimeCursor, normalOf, usesInterval } from '../incremental/datetime-cursor.ts';
 import { delegatedStream, isIncremental } from '../incremental/state-delegation.ts';
+import type { StreamCursor } from '../incremental/stream-cursor.ts';
 import { ReadingState } from '../incremental/state.ts';
 import {
   type CustomSlice,
@@ -20,7 +28,7 @@ import { type Page, pagesOf, type StreamSlice } from './pages.ts';
 export interface Reading {
   runtime: Runtime;
   stream: DeclarativeStream;
-  cursor: DatetimeCursor | null;
+  cursor: StreamCursor | null;
   state: ReadingState;
   window: ReadRequest['window'];
 }
@@ -34,11 +42,18 @@ export function readingOf(
 ): Reading {
   const { stream, state: from, note } = delegatedStream(runtime, whole, state);
   const { incremental_sync: definition, retriever } = stream;
-  const cursor = definition ? new DatetimeCursor(definition, runtime.templates, runtime.scope, runtime.ctx.now) : null;
+  const cursor = definition ? cursorOf(runtime, definition) : null;
   const partitioned = (retriever.partition_router ?? []).length > 0;
-  const shared = definition?.global_substream_cursor === true;
-  const options = { partitioned, shared, startedAt: runtime.ctx.now(), note };
+  const shared = definition?.type === 'DatetimeBasedCursor' && definition.global_substream_cursor === true;
+  const normalText = (text: string) => (cursor ? cursor.normalOf(text) : normalOf(text));
+  const options = { partitioned, shared, startedAt: runtime.ctx.now(), note, normalOf: normalText };
   return { runtime, stream, cursor, state: new ReadingState(from, options), window };
+}
+
+function cursorOf({ templates, scope, ctx }: Runtime, definition: IncrementalSync): StreamCursor {
+  return definition.type === 'IncrementingCountCursor'
+    ? new CountCursor(definition, templates, scope)
+    : new DatetimeCursor(definition, templates, scope, ctx.now);
 }
 
 /** All records of a retriever that belongs to no stream, such as that of a schema loader. */
@@ -154,6 +169,7 @@ export function progressAfter(
 ): ReadProgress {
   // What an interval in the future has now says nothing about what it will have.
   const now = runtime.ctx.now().getTime() * 1000;
-  const read_until = interval && cursor ? cursor.textOf(Math.min(interval.next, now)) : null;
+  const next = interval?.next ?? null;
+  const read_until = next !== null && cursor ? cursor.textOf(Math.min(next, now)) : null;
   return { ...NO_PROGRESS, ...seen, read_until, complete: interval?.is_last ?? true };
 }

@@ -6,6 +6,7 @@ import { sharedLimiter } from '../../kits/rest/rate-limiter.ts';
 import { BACKGROUND, INTERACTIVE } from '../../kits/rest/retry.ts';
 import { ManifestClient } from '../requests/client.ts';
 import { normalizedConfig } from '../spec/config-normalization.ts';
+import { validConfig } from '../spec/config-validation.ts';
 import type { DeclarativeSource } from '../components/source-components.ts';
 import type { HttpRequester } from '../components/request-components.ts';
 import { parseManifest, type Unsupported } from '../components/parse-manifest.ts';
@@ -44,6 +45,8 @@ export interface Runtime {
   properties: Map<unknown, Promise<string[]>>;
   /** Whether responses may be ZIP archives. */
   unpacks_zip: boolean;
+  /** The fields that a read needs, by the name of its stream. Of other streams all of them are. */
+  selected: Map<string, ReadonlySet<string>>;
   /** Null: the manifest has no components.py. */
   python: PythonSession | null;
 }
@@ -65,8 +68,8 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
   if (!source || (unsupported.length > 0 && !ctx.config.skip_unsupported_streams)) throw unsupportedError(unsupported);
   if (left_out.length > 0) ctx.log.info('unsupported streams are left out', { left_out });
   const templates = new Templates(() => ctx.now());
-  const checked = checkConfig(specification, configOf(ctx.config));
-  const config = normalizedConfig(source, checked.config, templates);
+  const checked = checkConfig(specification, configOf(ctx.config)).config;
+  const config = validConfig(source, normalizedConfig(source, checked, templates), templates);
   const scope = {
     config,
     // Jinja's own name for the template, which has nothing that manifests ask for.
@@ -78,14 +81,13 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
     stream_partition: {},
     stream_state: {},
   };
-  const origins = new Set<string>();
   const concurrency = concurrencyOf(source, templates, scope);
   const runtime: Runtime = {
     ctx,
     source,
     templates,
     scope,
-    origins,
+    origins: new Set(),
     concurrency,
     interactive,
     clients: new Map(),
@@ -93,6 +95,7 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
     guards: new CompletenessGuards(),
     notices: new Notices(),
     properties: new Map(),
+    selected: new Map(),
     unpacks_zip: JSON.stringify(source).includes('"ZipfileDecoder"'),
     python: null,
   };

@@ -56,7 +56,7 @@ export async function describeStream(runtime: Runtime, whole: AnyStream): Promis
     columns: isDeclared ? declaredTypes(properties) : await inferredTypes(runtime, stream, cursor),
     key: keyOf(stream),
     cursor,
-    supports_date_window: cursor !== null,
+    supports_date_window: cursor !== null && reading.cursor?.isTime === true,
   });
 }
 

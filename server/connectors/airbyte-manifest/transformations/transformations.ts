@@ -53,9 +53,18 @@ function addFields(
 ): ApiRecord {
   const { templates } = interpolation;
   const scope = scopeOf(interpolation, record, $parameters);
-  if (condition && !templates.truth(condition, scope)) return record;
   for (const { path, value, value_type } of fields) {
-    const found = typeof value === 'string' ? typedValue(value, value_type, { templates, scope }) : value;
+    const evaluated = () => (typeof value === 'string' ? typedValue(value, value_type, { templates, scope }) : value);
+    // A condition may ask for the value. Where it does not, one that is not added need not be possible.
+    const own = {
+      ...scope,
+      path,
+      get value() {
+        return evaluated();
+      },
+    };
+    if (condition && !templates.truth(condition, own)) continue;
+    const found = evaluated();
     setAtPath(
       record,
       path.map((part) => templates.text(part, scope) ?? part),

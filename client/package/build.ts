@@ -62,6 +62,8 @@ async function routerDeclaration(): Promise<string> {
         noEmit: false,
         declaration: true,
         emitDeclarationOnly: true,
+        // The errors of the client are those of `bun run types`: looking for them again takes half of the time.
+        noCheck: true,
         outDir: work,
         rootDir: ROOT,
         typeRoots: [join(ROOT, 'node_modules/@types')],
@@ -73,7 +75,12 @@ async function routerDeclaration(): Promise<string> {
     };
     writeFileSync(join(work, 'tsconfig.json'), JSON.stringify(settings));
     const compiler = join(ROOT, 'node_modules/.bin/tsc');
-    const child = Bun.spawn([compiler, '-p', work, '--singleThreaded'], { stdout: 'pipe', stderr: 'inherit' });
+    const child = Bun.spawn([compiler, '-p', work, '--singleThreaded'], {
+      stdout: 'pipe',
+      stderr: 'inherit',
+      // One thread with rare garbage collections takes the least processor time.
+      env: { ...process.env, GOMAXPROCS: '1', GOGC: '400' },
+    });
     const output = await new Response(child.stdout).text();
     if ((await child.exited) !== 0) throw new Error(`The types could not be written: ${output}`);
     return readFileSync(join(work, 'server/router.d.ts'), 'utf8');

@@ -333,7 +333,9 @@ describe('a continuous connection', () => {
     await create('flow', ['giro', 'savings']);
     const pipeline = await follow('flow');
     await change(pipeline, CONTINUOUS);
-    await until(async () => (await target`select to_regclass('flow.savings') as there`)[0]!.there !== null);
+    const bothThere = () =>
+      target`select to_regclass('flow.giro') is not null and to_regclass('flow.savings') is not null as yes`;
+    await until(async () => (await bothThere())[0]!.yes);
     const goesOn = { transfers: true };
     const transferring = (async () => {
       for (let at = 0; goesOn.transfers; at += 1) {

@@ -1,6 +1,7 @@
 import { migrateDatabase } from '../../db/migrate.ts';
 import { closeDeps, createDeps } from '../deps.ts';
 import type { Config } from '../platform/config.ts';
+import { within } from '../platform/tracing/span.ts';
 import { sendHeartbeats } from '../platform/watched-process.ts';
 import { releaseDeadWorkers } from '../runs/worker-deaths.ts';
 import { attemptAlone } from '../transfer/execute-stream.ts';
@@ -22,9 +23,11 @@ export async function runWorker(
   await migrateDatabase(url, { wait_ms: DATABASE_WAIT_MS });
   const deps = await createDeps(config, url, 'worker', flags.worker_id);
   shutdown.onEnd(() => closeDeps(deps));
-  if (flags.stream_run_id !== null) {
+  const { stream_run_id, traceparent } = flags;
+  if (stream_run_id !== null) {
     const stopping = new AbortController();
-    const attempt = attemptAlone(deps, flags.stream_run_id, stopping.signal);
+    const span = deps.tracing.begin('execute_stream alone', { traceparent });
+    const attempt = within(span, () => attemptAlone(deps, stream_run_id, stopping.signal));
     shutdown.onEnd(async () => {
       stopping.abort();
       await attempt;

@@ -1,5 +1,6 @@
 import type { Deps } from '../deps.ts';
 import { environmentOf } from '../platform/config.ts';
+import { activeSpan } from '../platform/tracing/span.ts';
 import { endText, SILENT_MS, spawnWatched } from '../platform/watched-process.ts';
 import { recordIsolatedDeath } from '../runs/worker-deaths.ts';
 import { postponeStream } from '../transfer/execute-stream.ts';
@@ -42,7 +43,8 @@ async function executeAlone(
 ): Promise<void> {
   const worker_id = Bun.randomUUIDv7();
   const env = { ...environmentOf(deps.config, deps.egress.control), WORKER_CONCURRENCY: '1' };
-  const alone = spawnWatched(workerCommand({ worker_id, stream_run_id }), { env, silent_ms });
+  const traceparent = activeSpan()?.traceparent ?? null;
+  const alone = spawnWatched(workerCommand({ worker_id, stream_run_id, traceparent }), { env, silent_ms });
   const stop = () => void alone.stop();
   if (signal.aborted) stop();
   signal.addEventListener('abort', stop, { once: true });

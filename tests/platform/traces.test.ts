@@ -1,7 +1,8 @@
 import { afterAll, expect, test } from 'bun:test';
 import { z } from 'zod';
 import { closeDeps, createDeps } from '../../server/deps.ts';
-import { NO_TRACING } from '../../server/platform/tracing/span.ts';
+import { NO_TRACING, within } from '../../server/platform/tracing/span.ts';
+import { createIsolation } from '../../server/worker/isolate-stream.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -121,6 +122,22 @@ test('a trace leads from the request over the queue to the requests of the sourc
     expect(BigInt(startTimeUnixNano) <= BigInt(endTimeUnixNano)).toBeTrue();
   expect([...services]).toEqual(['pipelines-test']);
 });
+
+test('a stream in a process of its own continues the trace of its job', async () => {
+  const { call } = testApi(service);
+  const { body: run_id } = await call('POST', `/connections/${pipeline.connection.id}/run`);
+  const { body: streams } = await call('GET', `/connections/${pipeline.connection.id}/runs/${run_id}/stream_runs`);
+  const trace = 'c'.repeat(32);
+  const { tracing } = service.deps;
+  const job = tracing.begin('job', { traceparent: `00-${trace}-${'d'.repeat(16)}-01` })!;
+  await within(job, () => createIsolation(service.deps)(streams[0].id, AbortSignal.timeout(120_000)));
+  expect(await runEnded(service, run_id)).toMatchObject({ status: 'succeeded' });
+  const named = (name: string) => spans.find((span) => span.traceId === trace && span.name === name);
+  await until(() => named('job') !== undefined && named('GET') !== undefined);
+  expect(named('execute_stream alone')!.parentSpanId).toBe(named('job')!.spanId);
+  expect(named('move stream')!.parentSpanId).toBe(named('execute_stream alone')!.spanId);
+  expect(named('GET')!.parentSpanId).toBe(named('move stream')!.spanId);
+}, 180_000);
 
 test('requests of sources carry the trace only by setting, and nothing is traced by default', async () => {
   server.seen.length = 0;

@@ -8,11 +8,14 @@ const ROOT = join(import.meta.dir, '../..');
 /** Ignored by git. */
 const DEFAULT_FOLDER = join(ROOT, '.data/dist/client');
 
+/** Environment of the compiler. */
+type Environment = Record<string, string | undefined>;
+
 /** Builds the npm package of the typed client: one file of JavaScript, and declarations without the server's types. */
-export async function buildClientPackage(folder: string): Promise<void> {
+export async function buildClientPackage(folder: string, env?: Environment): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const [router] = await Promise.all([routerDeclaration(), bundle(folder)]);
+  const [router] = await Promise.all([routerDeclaration(env), bundle(folder)]);
   const template = readFileSync(join(import.meta.dir, 'types.template'), 'utf8');
   writeFileSync(
     join(folder, 'index.d.ts'),
@@ -53,7 +56,7 @@ async function bundle(folder: string): Promise<void> {
 }
 
 /** The compiler writes the types of all procedures out. */
-async function routerDeclaration(): Promise<string> {
+async function routerDeclaration(env?: Environment): Promise<string> {
   const work = mkdtempSync(join(tmpdir(), 'declarations-'));
   try {
     const settings = {
@@ -78,8 +81,7 @@ async function routerDeclaration(): Promise<string> {
     const child = Bun.spawn([compiler, '-p', work, '--singleThreaded'], {
       stdout: 'pipe',
       stderr: 'inherit',
-      // One thread with rare garbage collections takes the least processor time.
-      env: { ...process.env, GOMAXPROCS: '1', GOGC: '400' },
+      ...(env && { env }),
     });
     const output = await new Response(child.stdout).text();
     if ((await child.exited) !== 0) throw new Error(`The types could not be written: ${output}`);

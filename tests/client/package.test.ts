@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks';
 import { buildClientPackage } from '../../client/package/build.ts';
 import { plainTypes } from '../../client/package/declarations.ts';
 import { appRouter } from '../../server/router.ts';
+import { FRUGAL } from '../support/compiler.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 
 /** The types of the server, which the declarations must not bring along, are 160,000. */
@@ -46,7 +47,7 @@ export async function example(api: ApiClient) {
 `;
 
 beforeAll(async () => {
-  await buildClientPackage(installed);
+  await buildClientPackage(installed, { ...process.env, ...FRUGAL });
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   writeFileSync(join(folder, 'program.ts'), PROGRAM);
   EXAMPLES.forEach((text, at) => writeFileSync(join(folder, `example-${at}.ts`), `${HEAD}${text}}\n`));

@@ -3,6 +3,7 @@ import { createApp } from '../../server/http/app.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
+import { startHttpServer } from '../support/http-server.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf } from '../support/resources.ts';
 import { until } from '../support/until.ts';
@@ -78,6 +79,53 @@ describe('sources create', () => {
     const broken = await cli.run(['sources', 'create', 'sample', '--name', 'broken', '--set', 'check=fails']);
     expect(broken.code).toBe(1);
   });
+});
+
+describe('sources preview', () => {
+  test('shows the first page of a definition from a file: 0; an error of the service: 1', async () => {
+    const shop = startHttpServer();
+    const { allow } = service.deps.egress;
+    service.deps.egress.allow = [new URL(shop.url).host];
+    try {
+      shop.on('/orders', ({ headers }) =>
+        headers.authorization === 'Bearer the-right-token'
+          ? Response.json({ data: [{ id: 1, total: 2.5 }], next: 'p2' })
+          : new Response('no', { status: 401 }),
+      );
+      const pagination = { type: 'cursor', token: 'next' };
+      const request = { path: '/orders', query: { after: '{{ page.token }}' } };
+      const definition = JSON.stringify({
+        base_url: shop.url,
+        authentication: { type: 'bearer', token: '{{ secrets.token }}' },
+        streams: [{ name: 'orders', request, records: 'data', primary_key: 'id', pagination }],
+      });
+      const preview = (token: string, ...more: string[]) =>
+        cli.run(['sources', 'preview', '--file', '-', ...more], {
+          input: JSON.stringify({ definition, secrets: { token } }),
+        });
+      const { code, out } = await preview('the-right-token', '--stream', 'orders');
+      expect([code, out.replaceAll(shop.url, '').trimEnd().split('\n')]).toEqual([
+        0,
+        [
+          'requests   GET /orders  200',
+          'records    1',
+          '           {"id":1,"total":2.5}',
+          'fields     id integer key',
+          '           total number',
+          'next page  GET /orders?after=p2',
+        ],
+      ]);
+      const wrong = await preview('the-wrong-token', '--json');
+      expect([wrong.code, JSON.parse(wrong.out).exchanges[0].response.status]).toEqual([1, 401]);
+      expect(wrong.err).toContain('(unauthorized)');
+      expect(wrong.out + wrong.err).not.toContain('the-wrong-token');
+      const other = await cli.run(['sources', 'preview', '--connector', 'demo']);
+      expect([other.code, other.err]).toEqual([1, expect.stringContaining('reads no single pages')]);
+    } finally {
+      service.deps.egress.allow = allow;
+      await shop.close();
+    }
+  }, 60_000);
 });
 
 describe('run --follow', () => {

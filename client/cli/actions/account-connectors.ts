@@ -175,7 +175,10 @@ async function selectConnector(
 }
 
 /** Values of --file, overridden by --set. */
-async function givenValues(connector: Connector, { set = [], file }: Changing): Promise<Values> {
+export async function givenValues(
+  connector: Connector,
+  { set = [], file }: Pick<Changing, 'set' | 'file'>,
+): Promise<Values> {
   const values: Values = file === undefined ? {} : await readObject(file);
   for (const pair of set) {
     const at = pair.indexOf('=');

@@ -1,5 +1,6 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { Changing, Creating } from '../actions/account-connectors.ts';
+import type { Previewing } from '../actions/preview-page.ts';
 import type { Cli } from '../context.ts';
 import type { Shown } from '../output.ts';
 import {
@@ -47,7 +48,7 @@ const NAME = 'Name, unique prefix of the name, or id';
 export const accountConnectors = (type: Type) =>
   buildRouteMap<string, Cli>({
     routes: {
-      ...(type === 'source' ? { webhook: webhook() } : {}),
+      ...(type === 'source' ? { webhook: webhook(), preview: preview() } : {}),
       list: buildCommand<Shown, [], Cli>({
         loader: async () => {
           const { listOf } = await actions();
@@ -93,6 +94,37 @@ const webhook = () =>
     },
     docs: help('Show the address of a source that receives events, and what it has received', {
       examples: ['sources webhook Payments', 'sources webhook Payments --rotate --overlap 24'],
+    }),
+  });
+
+const preview = () =>
+  buildCommand<Shown & Previewing, [string?], Cli>({
+    loader: async () => {
+      const { previewPage } = await import('../actions/preview-page.ts');
+      return withCli((cli, flags, wanted) => previewPage(cli, { flags, wanted }));
+    },
+    parameters: {
+      flags: {
+        ...shown,
+        stream: textFlag('Stream name; by default the first one'),
+        connector: textFlag('Connector of a source that is not stored; by default http_api', 'name'),
+        set,
+        file,
+      },
+      aliases: shownAliases,
+      positional: oneOrNone(
+        'name',
+        `${NAME}; without it the parameters given are all`,
+        accountConnectorNames('source'),
+      ),
+    },
+    docs: help('Read the first page of a stream while its definition is written', {
+      about:
+        'Shows the requests, the first records, the inferred fields and the request of the next page. Nothing is stored. -o json also has headers and bodies, with secrets hidden.',
+      examples: [
+        'sources preview --file shop-api.yaml --stream orders',
+        "sources preview 'Shop API' --file shop-api.yaml -o json",
+      ],
     }),
   });
 

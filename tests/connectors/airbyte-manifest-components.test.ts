@@ -117,17 +117,20 @@ describe('components in Python', () => {
     ]);
   });
 
-  test('keep the digits of numbers, and name class and line of an error', async () => {
-    server.on('/items', () => new Response('{"id": 1, "n": 12345678901234567890.123456789, "k": 0.10}'));
+  test('nest, keep the digits of numbers, and name class and line of an error', async () => {
+    const text = '{"id": 1, "n": 12345678901234567890.123456789, "k": 0.10, "names": ["a"]}';
+    server.on('/items', () => new Response(text));
+    const extractors = [{ type: 'DpathExtractor', field_path: [] }, custom('RecordExtractor', 'PlainExtractor')];
     const stream = (name: string) =>
       streamOf('items', {
         url,
+        selector: { extractor: custom('RecordExtractor', 'Together', { extractors }) },
         transformations: [custom('Transformation', name)],
-        properties: { id: { type: 'integer' }, n: { type: 'number' }, k: { type: 'number' } },
+        properties: { id: { type: 'integer' }, n: { type: 'number' }, k: { type: 'number' }, name: { type: 'string' } },
       });
     const settings = (name: string) => ({ manifest: manifestOf([stream(name)]), components, config: { who: 'x' } });
     const { rows } = await read(settings('Tag'));
-    expect(rows).toEqual([['1', '12345678901234567890.123456789', '0.1']]);
+    expect(rows).toEqual([['1', '12345678901234567890.123456789', '0.1', 'a']]);
     const line = components.split('\n').findIndex((text) => text.includes('record["missing"]')) + 1;
     expect(read(settings('Broken'))).rejects.toThrow(`components.py line ${line}, Broken._lookup: KeyError: 'missing'`);
   });

@@ -95,7 +95,7 @@ describe('a count as the cursor', () => {
   });
 });
 
-describe('pages that begin anew', () => {
+describe('pagination that restarts', () => {
   const page = (query: Record<string, string>) => {
     const found = rows.filter(({ at }) => String(at) >= (query.from ?? ''));
     return found.slice(Number(query.page ?? 0) * 2, Number(query.page ?? 0) * 2 + 2);
@@ -134,7 +134,9 @@ describe('pages that begin anew', () => {
   test('fail where they would begin at the same place forever', async () => {
     server.on('/items', ({ query }) => Response.json(page(query)));
     rows = rows.map((row) => ({ ...row, at: '2026-01-01T00:00:00Z' }));
-    await expect(read(reset({ pagination_reset: splitting(2) }))).rejects.toThrow('the pages begin anew at the place');
+    await expect(read(reset({ pagination_reset: splitting(2) }))).rejects.toThrow(
+      'pagination restarts where it started before',
+    );
   });
 
   test('once more where a response asks for it', async () => {
@@ -146,7 +148,7 @@ describe('pages that begin anew', () => {
     });
     expect((await read(reset({}, [filter]))).ids).toEqual(['1', '2', '1', '2', '3', '4']);
     failures = 2;
-    await expect(read(reset({}, [filter]))).rejects.toThrow('the pages begin anew at the place');
+    await expect(read(reset({}, [filter]))).rejects.toThrow('pagination restarts where it started before');
   });
 });
 

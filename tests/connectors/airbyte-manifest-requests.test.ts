@@ -278,7 +278,7 @@ describe('signing', () => {
         algorithm: 'HS256',
         header_prefix: 'Token',
         jwt_headers: { kid: '{{ config.user }}' },
-        jwt_payload: { iss: 'us' },
+        jwt_payload: { iss: `{{ json_loads('{"name": "us"}')['name'] }}` },
         additional_jwt_payload: { scope: 'read' },
       },
       ({ headers }: SeenRequest) => isSigned(headers.authorization ?? ''),

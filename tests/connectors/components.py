@@ -43,6 +43,17 @@ class PlainExtractor(RecordExtractor):
 
 
 @dataclass
+class Together(RecordExtractor):
+    """The records of several extractors, side by side."""
+
+    extractors: List[RecordExtractor]
+
+    def extract_records(self, response: requests.Response) -> Iterable[Mapping[str, Any]]:
+        for records in zip(*[one.extract_records(response) for one in self.extractors]):
+            yield {name: value for record in records for name, value in record.items()}
+
+
+@dataclass
 class Tag(RecordTransformation):
     config: Config
     parameters: InitVar[Mapping[str, Any]]

@@ -36,7 +36,7 @@ function custom(node: JsonObject, class_name: string, field: string | null, with
   const kind = kindOf(field);
   if (kind === null) return node;
   if (source === null) return { ...node, $problem: 'components.py is missing' };
-  const problem = problemOf(source, class_name, kind) ?? foreignPart(kind, node);
+  const problem = problemOf(source, class_name, kind) ?? foreignPart(source, kind, node);
   if (problem !== null) return { ...node, $problem: problem };
   const rest = Object.fromEntries(Object.entries(node).map(([name, value]) => [name, replaced(value, name, within)]));
   const { extends: declared } = KINDS[kind];
@@ -64,21 +64,35 @@ function problemOf(source: PythonSource, class_name: string, kind: PythonKind): 
 }
 
 /** A part of a custom component that it cannot have; null: it has none. */
-function foreignPart(kind: PythonKind, node: JsonObject): string | null {
-  const { type: _, ...fields } = node;
+function foreignPart(source: PythonSource, kind: PythonKind, node: JsonObject): string | null {
+  const { type: _, class_name: __, ...fields } = node;
   const known = new Set([...PARTS, ...(KINDS[kind].parts ?? [])]);
-  const found = foreignIn(fields, known, kind === 'PythonRequester' || kind === 'PythonErrorHandler');
+  // Those of requesters and error handlers are judged where they stand.
+  const isJudged = kind === 'PythonRequester' || kind === 'PythonErrorHandler';
+  const nested = (class_name: string) => {
+    if (isJudged) return null;
+    const problem = kind === 'PythonExtractor' ? problemOf(source, class_name, kind) : 'it is not an extractor';
+    return problem === null ? null : `${class_name.split('.').at(-1)}: ${problem}`;
+  };
+  const found = foreignIn(fields, known, nested);
   return found === null ? null : `it contains a component ${found}`;
 }
 
-/** @param mayNest whether it may contain custom components */
-function foreignIn(node: Json, known: ReadonlySet<string>, mayNest: boolean): string | null {
+/** @param nested why it cannot contain a class; null: it can */
+function foreignIn(
+  node: Json,
+  known: ReadonlySet<string>,
+  nested: (class_name: string) => string | null,
+): string | null {
   if (Array.isArray(node))
-    return node.reduce<string | null>((found, one) => found ?? foreignIn(one, known, mayNest), null);
+    return node.reduce<string | null>((found, one) => found ?? foreignIn(one, known, nested), null);
   if (!isObject(node)) return null;
   const { type, $parameters: _, ...fields } = node;
   if (typeof type === 'string' && STREAMS.has(type)) return null;
-  if (typeof node.class_name === 'string' && mayNest) return null;
+  if (typeof node.class_name === 'string') {
+    const problem = nested(node.class_name);
+    return problem ?? foreignIn(Object.values(fields), known, nested);
+  }
   if (typeof type === 'string' && !known.has(type)) return type;
-  return foreignIn(Object.values(fields), known, mayNest);
+  return foreignIn(Object.values(fields), known, nested);
 }

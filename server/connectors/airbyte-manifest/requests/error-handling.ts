@@ -29,7 +29,7 @@ export interface SeenResponse {
   json(): unknown;
   /** The manifest says to ignore it. */
   isIgnored: boolean;
-  /** The manifest says to begin anew with the first page. */
+  /** The manifest says to restart with the first page. */
   resets?: boolean;
 }
 

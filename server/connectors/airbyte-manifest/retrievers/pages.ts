@@ -40,7 +40,7 @@ export interface StreamSlice {
 
 export interface Page extends RecordPage {
   slice: StreamSlice;
-  /** The pages begin anew after it. */
+  /** Pagination restarts after it. */
   isReset?: boolean;
 }
 
@@ -79,7 +79,7 @@ async function* pagesOfJob(reading: PageReading, job: Job): AsyncGenerator<Page>
     yield* pagesIn({ ...reading, scope: { ...scope, ...more } }, origins);
 }
 
-/** The pages of a slice, which may begin anew in a smaller one. */
+/** The pages of a slice, which may restart in a smaller one. */
 async function* pagesIn(reading: PageReading, origins: Set<string>): AsyncGenerator<Page> {
   const { stream, slice, cursor } = reading;
   const resets = new PaginationResets(stream.retriever.pagination_reset, cursor, stream.name);

@@ -7,7 +7,7 @@ import type { StreamCursor } from '../incremental/stream-cursor.ts';
 const MAX_REPEATS = 1;
 
 /**
- * Decides when the pages of a slice begin anew: when a response asks for it, or after a number of records. With
+ * Decides when the pagination of a slice restarts: when a response asks for it, or after a number of records. With
  * SPLIT_USING_CURSOR the slice then starts at the highest cursor that was seen.
  */
 export class PaginationResets {
@@ -21,7 +21,7 @@ export class PaginationResets {
     private readonly name: string,
   ) {}
 
-  /** Whether the pages begin anew after these records. */
+  /** Whether pagination restarts after these records. */
   observe(records: readonly ApiRecord[]): boolean {
     this.#records += records.length;
     for (const record of this.#splits && this.cursor ? records : []) {
@@ -49,9 +49,6 @@ export class PaginationResets {
   }
 
   #endless(): ConfigurationError {
-    return new ConfigurationError(
-      'endless_pages',
-      `${this.name}: the pages begin anew at the place where they began before`,
-    );
+    return new ConfigurationError('endless_pages', `${this.name}: pagination restarts where it started before`);
   }
 }

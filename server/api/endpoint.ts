@@ -9,9 +9,20 @@ export type EndpointMeta = OpenApiMeta<{
   /** The required permission, set by `write` and `act`. */
   needed?: Permission | readonly Permission[] | null;
   endpoint?: Endpoint;
+  /** Of a procedure without an endpoint. */
+  rpc?: ProcedureDocs;
   /** Whether mutations leave an entry in the audit log, set by `write`, `act` and `publicAct`. */
   audited?: true;
 }>;
+
+/** What the API reference says about a procedure that tRPC alone serves. */
+export interface ProcedureDocs {
+  summary: string;
+  description: string;
+  input: z.ZodObject;
+  /** What a subscription yields, and a mutation or query without an output parser returns. */
+  yields?: z.ZodType;
+}
 
 /** A declared endpoint, from which its route, its input and its entry in the OpenAPI document are derived. */
 export interface Endpoint extends Declared {

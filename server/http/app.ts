@@ -5,7 +5,7 @@ import { avatarPicture } from './avatar.ts';
 import { commandLine } from './command-line.ts';
 import { consoleRoutes } from './console.ts';
 import { docsAsset, docsIndex, docsPage } from './docs/pages.ts';
-import { referenceFile, referencePage } from './docs/reference.ts';
+import { referencePages } from './docs/reference/pages.ts';
 import { createEdge, type Handler } from './edge.ts';
 import { unauthenticatedCall } from './errors.ts';
 import { exportFile } from './exports.ts';
@@ -80,15 +80,18 @@ function refuseAmbiguous(base: string, all: readonly PathRoutes[]): void {
 
 /** What is served beside the procedures and the console, by path. */
 function pagesOf(deps: Deps, served: ReturnType<typeof proceduresOf>): Record<string, Handler> {
-  let document: string | undefined;
+  let document: ReturnType<typeof openApiDocument> | undefined;
+  const documentOf = () => (document ??= openApiDocument(served, deps.config.BASE_PATH));
+  const reference = referencePages(deps.config, documentOf, served);
+  let text: string | undefined;
   return {
-    '/openapi.json': () => jsonText((document ??= JSON.stringify(openApiDocument(served, deps.config.BASE_PATH)))),
+    '/openapi.json': () => jsonText((text ??= JSON.stringify(documentOf()))),
     '/cli': commandLine,
     '/docs': docsIndex(deps.config),
     '/docs/:p1': docsPage(deps.config),
     '/docs/:p1/:p2': docsPage(deps.config),
-    '/docs/api': referencePage(deps.config),
-    '/docs/api/:p1': referenceFile,
+    '/docs/api': reference.overview,
+    '/docs/api/:p1': reference.group,
     '/docs/assets/:p1': docsAsset,
     '/avatars/:p1': avatarPicture(deps),
     '/exports/:p1': exportFile(deps),

@@ -224,7 +224,15 @@ describe('below a path', () => {
       ]);
       const document = (await (await fetch(`${url}/openapi.json`)).json()) as { servers: { url: string }[] };
       expect(document.servers).toEqual([{ url: BASE_PATH }]);
-      for (const page of ['', '/', '/docs', '/docs/api', '/docs/guides/getting-started', '/console/connections']) {
+      for (const page of [
+        '',
+        '/',
+        '/docs',
+        '/docs/api',
+        '/docs/api/connections',
+        '/docs/guides/getting-started',
+        '/console/connections',
+      ]) {
         const html = await (await fetch(url + page)).text();
         const own = [...html.matchAll(/ (?:href|src)="(\/[^"]*)"/g)].map(([, link]) => link!);
         expect(own.length, page).toBeGreaterThan(1);

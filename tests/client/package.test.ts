@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { buildClientPackage } from '../../client/package/build.ts';
 import { plainTypes } from '../../client/package/declarations.ts';
-import { appRouter } from '../../server/router.ts';
+import { exampleRequest } from '../../server/http/docs/reference/example.ts';
+import { groupsOf } from '../../server/http/docs/reference/groups.ts';
+import { codeSamples } from '../../server/http/docs/reference/samples.ts';
+import { openApiDocument } from '../../server/http/openapi.ts';
+import { proceduresOf } from '../../server/http/rest.ts';
+import { appRouter, restRouter } from '../../server/router.ts';
 import { FRUGAL } from '../support/compiler.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 
@@ -46,11 +51,23 @@ void [isApiError, console];
 export async function example(api: ApiClient) {
 `;
 
+/** Those of the API reference, whole as it shows them. */
+const served = proceduresOf([appRouter, restRouter]);
+const document = openApiDocument(served);
+const SAMPLES = groupsOf(document, served)
+  .flatMap(({ operations }) => operations)
+  .map((operation) => codeSamples(operation, exampleRequest(operation, document)).typescript)
+  .filter((text) => text.includes('createApiClient('));
+const GLOBALS = `declare const console: { log(...values: unknown[]): void; error(...values: unknown[]): void };
+declare const process: { env: Record<string, string | undefined> };
+`;
+
 beforeAll(async () => {
   await buildClientPackage(installed, { ...process.env, ...FRUGAL });
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   writeFileSync(join(folder, 'program.ts'), PROGRAM);
   EXAMPLES.forEach((text, at) => writeFileSync(join(folder, `example-${at}.ts`), `${HEAD}${text}}\n`));
+  SAMPLES.forEach((text, at) => writeFileSync(join(folder, `sample-${at}.ts`), GLOBALS + text));
 }, 240_000);
 
 async function ran(command: string[]): Promise<{ code: number; out: string }> {
@@ -60,7 +77,7 @@ async function ran(command: string[]): Promise<{ code: number; out: string }> {
 }
 
 /** Without skipLibCheck, types of Node and the DOM: the declarations stand alone. */
-test('compiles in another project with every example of its documentation, strictly and fast', async () => {
+test('compiles in another project with every example of its documentation and the API reference, strictly and fast', async () => {
   const compilerOptions = {
     strict: true,
     target: 'ES2022',
@@ -74,6 +91,7 @@ test('compiles in another project with every example of its documentation, stric
   const { code, out } = await ran([COMPILER, '-p', '.', '--singleThreaded', '--extendedDiagnostics']);
   expect({ code, out: code === 0 ? '' : out }).toEqual({ code: 0, out: '' });
   expect(EXAMPLES.length).toBeGreaterThan(0);
+  expect(SAMPLES.length).toBeGreaterThan(100);
   expect(Number(/^Types:\s+(\d+)/m.exec(out)?.[1])).toBeWithin(1, MAX_TYPES);
 });
 

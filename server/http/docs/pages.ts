@@ -1,28 +1,22 @@
 import { join } from 'node:path';
 import { ApiError } from '../../platform/errors.ts';
-import type { Config } from '../../platform/config.ts';
 import type { Handler } from '../edge.ts';
 import { ROOT, type Section, type ServedDocument, servedDocuments } from './documents.ts';
-import { below, escaped, PICTURES, renderDocument } from './render.ts';
-
-/** Only styles, pictures and the one script of this service; nothing inline. */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-  "form-action 'none'",
-].join('; ');
+import { type Base, entry, framed } from './frame.ts';
+import { escaped, PICTURES, renderDocument } from './render.ts';
 
 const SECTIONS: Section[] = ['Guides', 'Operations', 'Connectors', 'Inside the service', 'Decisions'];
 
 /** `/docs` was the API reference, whose links to operations are fragments, which never reach the server. */
 const FORWARD = `if (location.hash.startsWith('#/')) location.replace('docs/api' + location.hash);\n`;
 
+const file = (name: string) => () => Bun.file(join(import.meta.dir, name));
+
 const ASSETS: Record<string, { type: string; body: () => Blob | string }> = {
-  'style.css': { type: 'text/css; charset=utf-8', body: () => Bun.file(join(import.meta.dir, 'style.css')) },
+  'style.css': { type: 'text/css; charset=utf-8', body: file('style.css') },
+  'icon.svg': { type: 'image/svg+xml', body: file('icon.svg') },
+  'reference.css': { type: 'text/css; charset=utf-8', body: file('reference/reference.css') },
+  'reference.js': { type: 'text/javascript; charset=utf-8', body: file('reference/reference.js') },
   'forward.js': { type: 'text/javascript; charset=utf-8', body: () => FORWARD },
   ...Object.fromEntries(
     Object.entries(PICTURES).map(([file, url]) => [
@@ -43,7 +37,8 @@ export const docsIndex =
         ? ''
         : `<h2>${escaped(section)}</h2>\n<ul class="index">${pages.map(indexItem).join('')}</ul>`;
     });
-    const reference = '<li><a href="/docs/api">API reference</a><span>Every operation of the REST API.</span></li>';
+    const reference =
+      '<li><a href="/docs/api">API reference</a><span>Every operation, with code for curl, TypeScript and Python.</span></li>';
     const content = `<h1>Documentation</h1>\n<ul class="index">${reference}</ul>\n${lists.join('\n')}`;
     return pageOf(config, {
       title: 'Documentation',
@@ -74,8 +69,6 @@ export const docsAsset: Handler = ({ params: [name = ''] }) => {
 const indexItem = ({ url, title, summary }: ServedDocument): string =>
   `<li><a href="${escaped(url)}">${escaped(title)}</a><span>${escaped(summary)}</span></li>`;
 
-type Base = Pick<Config, 'BASE_PATH'>;
-
 interface DocsPage {
   title: string;
   content: string;
@@ -84,35 +77,13 @@ interface DocsPage {
   head?: string;
 }
 
-function pageOf({ BASE_PATH }: Base, { title, content, all, url, head = '' }: DocsPage): Response {
-  const entry = (one: ServedDocument) =>
-    `<li><a href="${escaped(one.url)}"${one.url === url ? ' aria-current="page"' : ''}>${escaped(one.title)}</a></li>`;
+function pageOf(config: Base, { all, url, ...page }: DocsPage): Response {
   const menus = SECTIONS.map((section) => {
     const pages = all.filter((one) => one.section === section);
     const open = section === 'Guides' || pages.some((one) => one.url === url) ? ' open' : '';
     return pages.length === 0
       ? ''
-      : `<details${open}><summary>${escaped(section)}</summary><ul>${pages.map(entry).join('')}</ul></details>`;
+      : `<details${open}><summary>${escaped(section)}</summary><ul>${pages.map((one) => entry(one, url)).join('')}</ul></details>`;
   });
-  const html = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${escaped(title)} · Data pipelines</title>
-<link rel="icon" href="/docs/api/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/assets/style.css">
-${head}
-</head>
-<body>
-<header><a href="/docs">Data pipelines documentation</a><a href="/docs/api">API reference</a><a href="/">Console</a></header>
-<nav aria-label="Documents">${menus.join('')}</nav>
-<main>${content}</main>
-</body>
-</html>
-`;
-  return new Response(below(BASE_PATH, html), {
-    headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': POLICY },
-  });
+  return framed(config, { ...page, menu: { label: 'Documents', html: menus.join('') } });
 }

@@ -45,7 +45,7 @@ function targetOf(href: string, { folder, pages }: { folder: string; pages: Map<
 
 /** HTML whose links and files on this host are below the base path. In texts quotes are escaped, so that only attributes match. */
 export const below = (base_path: string, html: string): string =>
-  (base_path && html.replaceAll(/ (href|src)="\/(?!\/)/g, ` $1="${base_path}/`)) || html;
+  (base_path && html.replaceAll(/ (href|src|data-path)="\/(?!\/)/g, ` $1="${base_path}/`)) || html;
 
 /** Text for an HTML element or attribute. */
 export const escaped = (text: string): string => Bun.escapeHTML(text);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { act, read, router, write } from '../../api/procedure.ts';
-import { rpcInput } from '../../api/rpc-input.ts';
+import { rpc } from '../../api/rpc.ts';
 import { PageQuery } from '../../api/wire-types.ts';
 import { listRejectedRows, RejectedRowSchema } from './rejected-rows.ts';
 import { RerunQuery, rerunRun } from './rerun.ts';
@@ -92,7 +92,12 @@ export const runsRouter = router({
     .output(z.array(RejectedRowSchema))
     .query(({ ctx, input }) => listRejectedRows(ctx, input)),
   get: read
-    .input(rpcInput(RunById))
+    .concat(
+      rpc(RunById, {
+        summary: 'Get a run and its stream runs',
+        description: 'Needs no `connection_id`. Over REST, the run and its stream runs are two operations.',
+      }),
+    )
     .output(RunProgress)
     .query(({ ctx, input }) => readRun(ctx, input)),
   ofPlan: read
@@ -106,7 +111,17 @@ export const runsRouter = router({
     )
     .output(PlanProgress)
     .query(({ ctx, input }) => readPlan(ctx, input)),
-  progress: read.input(rpcInput(FollowedRun)).subscription(({ ctx, input, signal }) => followRun(ctx, input, signal!)),
+  progress: read
+    .concat(
+      rpc(FollowedRun, {
+        summary: 'Follow a run until it ends',
+        description:
+          'A subscription over server-sent events: the run and its stream runs at once, then within a second of each ' +
+          'change. Ends after the final state. A user may follow 20 runs at a time, else 400 `too_many_followers`.',
+        yields: RunProgress,
+      }),
+    )
+    .subscription(({ ctx, input, signal }) => followRun(ctx, input, signal!)),
   run: write('connections.run')
     .concat(
       rest('POST', '/connections/{connection_id}/run', {

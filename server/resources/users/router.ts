@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { act, publicAct, read, router, write } from '../../api/procedure.ts';
-import { rpcInput } from '../../api/rpc-input.ts';
+import { rpc } from '../../api/rpc.ts';
 import { UsageRange } from '../../api/usage-range.ts';
 import { uploadAvatar } from './avatar.ts';
 import { AvatarForm, AvatarUploadResponse } from './avatar-schema.ts';
@@ -202,7 +202,12 @@ export const usersRouter = router({
     .output(ServiceAccountSchema)
     .mutation(({ ctx, input }) => createServiceAccount(ctx, input)),
   confirmSession: write(null)
-    .input(rpcInput(ConfirmSessionRequest))
+    .concat(
+      rpc(ConfirmSessionRequest, {
+        summary: "Confirm the caller's identity in a session of the console",
+        description: 'Sensitive changes need a recent confirmation. Only with the cookie of a session.',
+      }),
+    )
     .output(z.void())
     .mutation(({ ctx, input }) => confirmSession(ctx, input)),
   listSessions: read
@@ -245,7 +250,12 @@ export const usersRouter = router({
     .output(z.array(ApiKeySchema))
     .query(({ ctx, input }) => listKeys(ctx, input)),
   revokeKey: write(null)
-    .input(rpcInput(RevokeKeyRequest))
+    .concat(
+      rpc(RevokeKeyRequest, {
+        summary: 'Revoke an API key',
+        description: 'As `DELETE /users/me/api_keys/{api_key_id}`. Requests with the key fail from now on.',
+      }),
+    )
     .output(z.void())
     .mutation(({ ctx, input }) => revokeKey(ctx, input)),
 });

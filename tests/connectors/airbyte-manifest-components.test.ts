@@ -118,8 +118,8 @@ describe('components in Python', () => {
   });
 
   test('nest, keep the digits of numbers, and name class and line of an error', async () => {
-    const text = '{"id": 1, "n": 12345678901234567890.123456789, "k": 0.10, "names": ["a"]}';
-    server.on('/items', () => new Response(text));
+    const body = '{"id": 1, "n": 12345678901234567890.123456789, "k": 0.10, "names": ["a"]}';
+    server.on('/items', () => new Response(body));
     const extractors = [{ type: 'DpathExtractor', field_path: [] }, custom('RecordExtractor', 'PlainExtractor')];
     const stream = (name: string) =>
       streamOf('items', {

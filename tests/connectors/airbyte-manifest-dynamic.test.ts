@@ -239,6 +239,13 @@ describe('streams from a template', () => {
           create_or_update: true,
           condition: "{{ components_values.get('key') }}",
         }),
+        map(
+          'transformations',
+          '- type: AddFields\n  fields: [{ path: [id], value: "{% raw %}{{ record.id + 1 }}{% endraw %}" }]',
+          {
+            create_or_update: true,
+          },
+        ),
         map('no/such/place', 'x'),
       ],
       ['tables', 'regions'],
@@ -254,7 +261,7 @@ describe('streams from a template', () => {
       ['t2_eu', null],
       ['t2_us', null],
     ]);
-    expect((await read({ manifest, config }, { name: 't1_us' })).ids).toEqual(['2']);
+    expect((await read({ manifest, config }, { name: 't1_us' })).ids).toEqual(['3']);
     const twice = { ...config, regions: ['eu', 'eu'] };
     await expect(discover({ manifest, config: twice })).rejects.toMatchObject({ code: 'duplicate_stream' });
     const many = { ...config, regions: Array.from({ length: 1001 }, (_, at) => `r${at}`) };

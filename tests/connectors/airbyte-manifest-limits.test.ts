@@ -206,6 +206,7 @@ describe('the configuration', () => {
     required: ['start', 'credentials'],
     properties: {
       start: { type: 'string', pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' },
+      name: { type: 'string', pattern: '^[a-z]+$' },
       size: { type: 'integer', default: 50, minimum: 1 },
       credentials: {
         oneOf: [
@@ -238,7 +239,7 @@ describe('the configuration', () => {
   );
 
   test("is validated against the manifest's spec", () => {
-    expect(problemsOf({ manifest, config: { start: 'soon', size: 0 }, secrets: {} })).toEqual([
+    expect(problemsOf({ manifest, config: { start: 'soon', name: 'shop', size: 0 }, secrets: {} })).toEqual([
       'config: "credentials" is missing',
       'config: "start" must match pattern "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"',
       'config: "size" must be >= 1',

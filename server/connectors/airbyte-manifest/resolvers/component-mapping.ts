@@ -66,7 +66,8 @@ function fitting(before: Json, { value, text }: Found): Json {
 }
 
 function structured(text: string): Json {
-  if (text.includes('{{') || text.includes('{%')) return text;
+  // A template is not YAML, though texts in YAML may be templates.
+  if (/^\s*\{[{%]/.test(text)) return text;
   // Loaded with its first use: processes start often, and most never need it.
   const { parse } = require('yaml') as typeof import('yaml');
   try {

@@ -4,10 +4,10 @@ import { compilePattern } from '../interpolation/patterns.ts';
 export type Config = Record<string, unknown>;
 type Path = (string | number)[];
 
-/** Patterns run in linear time. One that RE2 does not support accepts everything. */
-function linear(pattern: string): { test(text: string): boolean } {
+/** Patterns run in linear time. One that RE2 does not support accepts everything. Ajv tells them apart by their text. */
+function linear(pattern: string): { test(text: string): boolean; toString(): string } {
   const compiled = compilePattern(pattern);
-  return { test: (text) => compiled === null || compiled.matcher(text).find() };
+  return { test: (text) => compiled === null || compiled.matcher(text).find(), toString: () => pattern };
 }
 const regExp = Object.assign(linear, { code: 'linear' });
 

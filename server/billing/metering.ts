@@ -1,12 +1,5 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
-import {
-  accountConnectors,
-  connectionRuns,
-  connections,
-  type StreamRunRow,
-  streamRuns,
-  usageLedger,
-} from '../../db/schema/index.ts';
+import { accountConnectors, connections, type StreamRunRow, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { CREDIT_RATES } from '../pipeline/billing-plans.ts';
 import { readAccountPlan } from './account-plan.ts';
@@ -21,61 +14,39 @@ const FREE_DAYS = 30;
  * the next entry, or of the one at the end of the run.
  */
 export async function meterStreamRun(db: Db, stream: StreamRunRow): Promise<void> {
-  const [metered] = await db
-    .select({
-      rows: sql<string>`coalesce(sum(${usageLedger.rows_free} + ${usageLedger.rows_paid}), 0)`,
-      bytes: sql<string>`coalesce(sum(${usageLedger.bytes_loaded}), 0)`,
-    })
-    .from(usageLedger)
-    .where(eq(usageLedger.stream_run_id, stream.id));
-  const rows = stream.rows_loaded - Number(metered?.rows ?? 0);
-  if (rows <= 0) return;
-  const terms = await termsOf(db, stream.connection_run_id);
-  const credits = rows * CREDIT_RATES[terms.kind];
-  const [entry] = await db
-    .insert(usageLedger)
-    .values({
-      account_id: stream.account_id,
-      connection_id: stream.connection_id,
-      connection_run_id: stream.connection_run_id,
-      stream_run_id: stream.id,
-      attempt: stream.attempt,
-      day: sql`(clock_timestamp() at time zone 'UTC')::date`,
-      kind: terms.kind,
-      stream_name: stream.stream_name,
-      rows_free: terms.free ? rows : 0,
-      rows_paid: terms.free ? 0 : rows,
-      credits_used: terms.free ? 0 : credits,
-      credits_free: terms.free ? credits : 0,
-      bytes_loaded: Math.max(0, stream.bytes_loaded - Number(metered?.bytes ?? 0)),
-    })
-    .onConflictDoNothing()
-    .returning();
-  if (!entry) return;
-  await db
-    .update(connectionRuns)
-    .set({
-      credits_used: sql`${connectionRuns.credits_used} + ${entry.credits_used}`,
-      credits_free: sql`${connectionRuns.credits_free} + ${entry.credits_free}`,
-    })
-    .where(eq(connectionRuns.id, stream.connection_run_id));
-  if (entry.credits_used > 0) await noticeCredits(db, stream.account_id);
+  if (stream.rows_loaded <= 0) return;
+  const [entry] = await db.execute<{ credits_used: number }>(sql`
+    with metered as (
+      select coalesce(sum(rows_free + rows_paid), 0) as rows, coalesce(sum(bytes_loaded), 0) as bytes
+      from usage_ledger where stream_run_id = ${stream.id}),
+    terms as (
+      select c.kind, (${JSON.stringify(CREDIT_RATES)}::text::jsonb ->> c.kind)::bigint as rate,
+        ${stream.rows_loaded}::bigint - metered.rows as rows,
+        greatest(0, ${stream.bytes_loaded}::bigint - metered.bytes) as bytes,
+        ${IS_FREE} as free
+      from metered, connection_runs r join connections c on c.id = r.connection_id
+        join account_connectors source on source.id = c.source_id
+      where r.id = ${stream.connection_run_id}),
+    entry as (
+      insert into usage_ledger (id, account_id, connection_id, connection_run_id, stream_run_id, attempt, day, kind,
+        stream_name, rows_free, rows_paid, credits_used, credits_free, bytes_loaded)
+      select ${Bun.randomUUIDv7()}::uuid, ${stream.account_id}::uuid, ${stream.connection_id}::uuid,
+        ${stream.connection_run_id}::uuid, ${stream.id}::uuid, ${stream.attempt}::int,
+        (clock_timestamp() at time zone 'UTC')::date, kind, ${stream.stream_name}::text,
+        case when free then rows else 0 end, case when free then 0 else rows end,
+        case when free then 0 else rows * rate end, case when free then rows * rate else 0 end, bytes
+      from terms where rows > 0
+      on conflict do nothing
+      returning credits_used, credits_free)
+    update connection_runs r set credits_used = r.credits_used + entry.credits_used,
+      credits_free = r.credits_free + entry.credits_free, updated_at = now()
+    from entry where r.id = ${stream.connection_run_id}
+    returning entry.credits_used::float8 as credits_used`);
+  if (entry && entry.credits_used > 0) await noticeCredits(db, stream.account_id);
 }
 
 /** Rows are free during the free period of their source, which begins with its first successful run. */
-async function termsOf(db: Db, connection_run_id: string): Promise<{ kind: keyof typeof CREDIT_RATES; free: boolean }> {
-  const [terms] = await db
-    .select({
-      kind: connections.kind,
-      free: sql<boolean>`coalesce(coalesce(${connectionRuns.started_at}, ${connectionRuns.queued_at}) < ${accountConnectors.free_until}, true)`,
-    })
-    .from(connectionRuns)
-    .innerJoin(connections, eq(connections.id, connectionRuns.connection_id))
-    .innerJoin(accountConnectors, eq(accountConnectors.id, connections.source_id))
-    .where(eq(connectionRuns.id, connection_run_id));
-  if (!terms) throw new Error(`connection or source of run ${connection_run_id} does not exist`);
-  return terms;
-}
+const IS_FREE = sql`coalesce(coalesce(r.started_at, r.queued_at) < source.free_until, true)`;
 
 async function noticeCredits(db: Db, account_id: string): Promise<void> {
   const known = await readAccountPlan(db, account_id, { now: new Date() });

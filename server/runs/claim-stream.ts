@@ -16,7 +16,7 @@ import type { Db } from '../../db/types.ts';
 import type { StreamState, WriteCounts } from '../connectors/contract/connector.ts';
 import { loadSides } from './load-sides.ts';
 import { emitRunEvent } from '../events/run-events.ts';
-import { lockRun } from './lock-run.ts';
+import { lockRunOf } from './lock-run.ts';
 import { MAX_LOG_LINES, withLine, withLines } from './log/append-lines.ts';
 import { isGrouped, shareSnapshot, sharedSnapshotOf } from './shared-snapshot.ts';
 import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
@@ -61,14 +61,16 @@ export interface Progress {
 
 /**
  * Claims a stream for this worker with a new fencing token. Null if there is nothing to do: the stream or run has ended
- * or is stopping, or the job was delivered twice and the other worker's heartbeat is fresh.
+ * or is stopping, or the job was delivered twice and the other worker's heartbeat is fresh. `locked`: its run, if the
+ * caller has locked it.
  */
-export async function claimStream(db: Db, stream_run_id: string, worker_id: string): Promise<Claim | null> {
-  const [named] = await db
-    .select({ run_id: streamRuns.connection_run_id })
-    .from(streamRuns)
-    .where(eq(streamRuns.id, stream_run_id));
-  const run = named && (await lockRun(db, named.run_id));
+export async function claimStream(
+  db: Db,
+  stream_run_id: string,
+  worker_id: string,
+  locked?: RunRow,
+): Promise<Claim | null> {
+  const run = locked ?? (await lockRunOf(db, stream_run_id));
   if (!run || !isLiveRun(run.status) || run.status === 'stopping') return null;
   const [claimed] = await db
     .update(streamRuns)

@@ -1,11 +1,12 @@
-import { and, eq, inArray, isNull, ne, or, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import {
   accountConnectors,
   catalogStreams,
-  connectionRuns,
   connections,
   connectionStreams,
   type RunRow,
+  type StreamRow,
   streamRuns,
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
@@ -13,7 +14,7 @@ import { isInCatalog } from '../catalog/store.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { LIVE_STREAM, MAX_WORKER_DEATHS } from '../pipeline/run-states.ts';
 import { type Claim, claimColumns, claimStream, isGroupedNow, isHeldFresh, loadPipelines } from './claim-stream.ts';
-import { lockRun } from './lock-run.ts';
+import { lockRunOf } from './lock-run.ts';
 import { claimKeeperOf, isGrouped, isKeptInProcess, type KeeperClaim, keeperOf } from './shared-snapshot.ts';
 
 interface Claimed {
@@ -31,21 +32,19 @@ interface Claimed {
  * `is_early`: another worker still holds one of them or their snapshot, so the stream has to be tried again.
  */
 export async function claimStreams(db: Db, stream_run_id: string, worker_id: string): Promise<Claimed> {
-  const [named] = await db
-    .select({ run_id: streamRuns.connection_run_id })
-    .from(streamRuns)
-    .where(eq(streamRuns.id, stream_run_id));
-  const run = named && (await lockRun(db, named.run_id));
-  if (!run) return NONE;
-  if (await sharesProcess(db, run)) return claimWithKeeper(db, { run, stream_run_id, worker_id });
-  const sharers = (await canShareLog(db, stream_run_id)) ? await sharersOf(db, named.run_id) : [];
+  const run = await lockRunOf(db, stream_run_id);
+  const read = run && (await howRead(db, stream_run_id));
+  if (!run || !read) return NONE;
+  // Such a source holds snapshots in one process.
+  if (isKeptInProcess(read)) return claimWithKeeper(db, { run, stream_run_id, worker_id });
+  const sharers = canShareLog(run, read) ? await sharersOf(db, run.id) : [];
   const others = sharers.filter(({ id }) => id !== stream_run_id);
   const shares_log = others.length < sharers.length;
   if (shares_log && others.some(({ fresh }) => fresh)) {
     const isHeld = sharers.some(({ id, fresh }) => id === stream_run_id && fresh);
     return isHeld ? NONE : { ...NONE, is_early: true };
   }
-  const first = await claimStream(db, stream_run_id, worker_id);
+  const first = await claimStream(db, stream_run_id, worker_id, run);
   if (!first) return NONE;
   // Streams that were moved together when two processes died: each is tried alone.
   const isAlone = first.stream_run.worker_deaths >= MAX_WORKER_DEATHS;
@@ -75,15 +74,31 @@ async function claimOthers(
   return loadPipelines(db, first.run, claimed);
 }
 
-/** Whether the source of the run holds snapshots in one process. */
-async function sharesProcess(db: Db, run: RunRow): Promise<boolean> {
-  const [source] = await db
-    .select({ connector_name: accountConnectors.connector_name })
-    .from(connections)
-    .innerJoin(accountConnectors, eq(accountConnectors.id, connections.source_id))
-    .where(eq(connections.id, run.connection_id));
-  return source !== undefined && isKeptInProcess({ source });
+interface Read {
+  source: { connector_name: string };
+  destination: { connector_name: string };
+  sync_mode: StreamRow['sync_mode'];
 }
+
+/** From where, to where and how a stream is read. */
+async function howRead(db: Db, stream_run_id: string): Promise<Read | undefined> {
+  const [read] = await db
+    .select({
+      source: { connector_name: source.connector_name },
+      destination: { connector_name: destination.connector_name },
+      sync_mode: connectionStreams.sync_mode,
+    })
+    .from(streamRuns)
+    .innerJoin(connectionStreams, eq(connectionStreams.id, streamRuns.stream_id))
+    .innerJoin(connections, eq(connections.id, streamRuns.connection_id))
+    .innerJoin(source, eq(source.id, connections.source_id))
+    .innerJoin(destination, eq(destination.id, connections.destination_id))
+    .where(eq(streamRuns.id, stream_run_id));
+  return read;
+}
+
+const source = alias(accountConnectors, 'source');
+const destination = alias(accountConnectors, 'destination');
 
 /**
  * The first stream that is claimed brings the others, and the keeper of their snapshot. A stream that is tried again
@@ -97,7 +112,7 @@ async function claimWithKeeper(
   if (kept_by !== null && kept_by !== worker_id && (await needsKeeper(db, stream_run_id))) {
     return { ...NONE, is_early: true };
   }
-  const first = await claimStream(db, stream_run_id, worker_id);
+  const first = await claimStream(db, stream_run_id, worker_id, run);
   if (!first) return NONE;
   const taken = first.is_grouped ? await claimKeeperOf(db, first, worker_id) : null;
   if (!taken) return { ...NONE, claims: [first] };
@@ -116,30 +131,11 @@ async function needsKeeper(db: Db, stream_run_id: string): Promise<boolean> {
 }
 
 /** Whether the source can read several streams from one log, and the destination commit them together. */
-async function canShareLog(db: Db, stream_run_id: string): Promise<boolean> {
-  const ends = await db
-    .select({ type: accountConnectors.connector_type, name: accountConnectors.connector_name })
-    .from(streamRuns)
-    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
-    .innerJoin(connectionStreams, eq(connectionStreams.id, streamRuns.stream_id))
-    .innerJoin(connections, eq(connections.id, streamRuns.connection_id))
-    .innerJoin(
-      accountConnectors,
-      or(eq(accountConnectors.id, connections.source_id), eq(accountConnectors.id, connections.destination_id)),
-    )
-    .where(
-      and(
-        eq(streamRuns.id, stream_run_id),
-        isNull(connectionRuns.custom_run_plan_id),
-        eq(connectionStreams.sync_mode, 'incremental'),
-      ),
-    );
-  const isAble = ({ type, name }: (typeof ends)[number]) =>
-    type === 'source'
-      ? findConnector('source', name)?.replication !== undefined
-      : findConnector('destination', name)?.openReplication !== undefined;
-  return ends.length > 0 && ends.every(isAble);
-}
+const canShareLog = ({ custom_run_plan_id }: RunRow, read: Read): boolean =>
+  custom_run_plan_id === null &&
+  read.sync_mode === 'incremental' &&
+  findConnector('source', read.source.connector_name)?.replication !== undefined &&
+  findConnector('destination', read.destination.connector_name)?.openReplication !== undefined;
 
 /** The live streams of a run that are read from one change log. */
 function sharersOf(db: Db, connection_run_id: string): Promise<{ id: string; fresh: boolean }[]> {

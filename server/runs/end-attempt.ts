@@ -14,7 +14,7 @@ import type { Db } from '../../db/types.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
 import { type Claim, type Progress, stillHeld } from './claim-stream.ts';
-import { forgetDeliveries } from './delivery/delivered-batches.ts';
+import { forgetDeliveries, recordsDeliveries } from './delivery/delivered-batches.ts';
 import { meterStreamRun } from '../billing/metering.ts';
 import { recordFailure, recordSuccess } from './connector-health.ts';
 import { rediscoverChanged } from '../catalog/request-discovery.ts';
@@ -55,13 +55,9 @@ export async function endAttempt(
   const run = await lockRun(db, claim.run.id);
   if (!run || !isLiveRun(run.status)) return;
   const held = stillHeld(claim);
-  const [before] = await db
-    .select({ without_progress: streamRuns.attempts_without_progress })
-    .from(streamRuns)
-    .where(held);
-  if (!before) return;
-  // The claim has counted this attempt, unless a checkpoint has reset the count since.
-  const attempts = { without_progress: Math.max(1, before.without_progress), all: claim.stream_run.attempt };
+  // Only the decision about a retry depends on them.
+  const without_progress = ended.outcome.kind === 'retry' ? await attemptsWithoutProgress(db, claim) : 1;
+  const attempts = { without_progress, all: claim.stream_run.attempt };
   const current = await withSnapshot(db, claim, ended.outcome);
   const outcome = decide(current, attempts, run.status === 'stopping');
   const log = withLastLines(ended.lines ?? [], lineOf(outcome, { progress, attempts: attempts.without_progress }));
@@ -81,7 +77,7 @@ export async function endAttempt(
   } else if (outcome.kind !== 'ready') {
     await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
     await rememberRows(db, run, { stream, outcome });
-    await forgetDeliveries(db, stream.id);
+    if (recordsDeliveries(claim)) await forgetDeliveries(db, stream.id);
     if (outcome.kind === 'succeeded') await recordSuccess(db, claim);
     if (outcome.kind === 'failed') {
       await recordFailure(db, claim, outcome.error);
@@ -89,6 +85,15 @@ export async function endAttempt(
     }
   }
   await advanceRun(db, queue, run);
+}
+
+/** The claim has counted this attempt, unless a checkpoint has reset the count since. */
+async function attemptsWithoutProgress(db: Db, claim: Claim): Promise<number> {
+  const [before] = await db
+    .select({ count: streamRuns.attempts_without_progress })
+    .from(streamRuns)
+    .where(stillHeld(claim));
+  return Math.max(1, before?.count ?? 0);
 }
 
 /** What was read from a snapshot that has been replaced meanwhile is read again. */

@@ -1,4 +1,4 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import {
   connectionRuns,
   connections,
@@ -17,7 +17,13 @@ import { advancePlan } from './custom/advance.ts';
 import { meterEndedRun } from '../billing/metering.ts';
 import { disableIfRepeatedlyFailing } from './disable-connections.ts';
 import { lockRun } from './lock-run.ts';
-import { advancePublication, discardUnpublished, MEMBER, NOT_PUBLISHED } from './publish-snapshot.ts';
+import {
+  advancePublication,
+  discardUnpublished,
+  isPublishedTogether,
+  MEMBER,
+  NOT_PUBLISHED,
+} from './publish-snapshot.ts';
 import { emitRunEvent, type RunTotals } from '../events/run-events.ts';
 import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
@@ -67,7 +73,7 @@ export async function finishRun(
     .where(eq(connectionRuns.id, run.id))
     .returning();
   if (!ended) return;
-  await discardUnpublished(db, queue, run);
+  if (isPublishedTogether(streams)) await discardUnpublished(db, queue, run);
   const event = FINAL_EVENTS[status] ?? 'connection_failed';
   const report = () =>
     emitRunEvent(db, { event, run: ended, actor, totals: sumStreams(streams), extra: errorFacts(ended.error) });
@@ -75,8 +81,7 @@ export async function finishRun(
   if (status === 'succeeded') await report();
   // A custom run that fails to reload old days says nothing about the health of the connection.
   if (run.custom_run_plan_id === null) {
-    await rememberOutcome(db, run.connection_id, status);
-    await continueAfter(db, ended);
+    await rememberOutcome(db, ended);
   }
   if (status !== 'succeeded') await report();
   if (status === 'failed' && run.custom_run_plan_id === null) await disableIfRepeatedlyFailing(db, run.connection_id);
@@ -90,23 +95,22 @@ const SHORT_RUN_SECONDS = 60;
 const FIRST_PAUSE_SECONDS = 5;
 const MAX_DOUBLINGS = 8;
 
-/** The next run of a continuous connection is due: at once, or after short runs with pauses that grow with failures. */
-async function continueAfter(db: Db, { connection_id, started_at, finished_at, status }: RunRow): Promise<void> {
+/**
+ * When the next run of a continuous connection is due: at once, or after short runs with pauses that grow with failures.
+ * Other connections keep their next run.
+ */
+function continuedAt({ started_at, finished_at, status }: RunRow, failures: SQL): SQL {
   const lasted = (Date.parse(finished_at ?? '') - Date.parse(started_at ?? finished_at ?? '')) / 1000;
-  const pause = sql`${FIRST_PAUSE_SECONDS}::int * power(2, least(${connections.consecutive_failures}, ${MAX_DOUBLINGS}::int))`;
+  const pause = sql`${FIRST_PAUSE_SECONDS}::int * power(2, least(${failures}, ${MAX_DOUBLINGS}::int))`;
   const isWhole = status === 'succeeded' && lasted >= FIRST_PAUSE_SECONDS;
   const seconds = isWhole || lasted >= SHORT_RUN_SECONDS ? sql`0` : sql`greatest(0, ${pause} - ${lasted}::float8)`;
-  await db
-    .update(connections)
-    .set({ next_run_at: sql`clock_timestamp() + make_interval(secs => ${seconds})` })
-    .where(
-      and(
-        eq(connections.id, connection_id),
-        eq(connections.status, 'active'),
-        isNull(connections.deleted_at),
-        sql`${connections.schedule} ->> 'type' = 'continuous'`,
-      ),
-    );
+  const continues = and(
+    eq(connections.status, 'active'),
+    isNull(connections.deleted_at),
+    sql`${connections.schedule} ->> 'type' = 'continuous'`,
+  );
+  return sql`case when ${continues} then clock_timestamp() + make_interval(secs => ${seconds})
+    else ${connections.next_run_at} end`;
 }
 
 const FINAL_EVENTS: Partial<Record<RunStatus, EventKind>> = {
@@ -153,15 +157,22 @@ function sumStreams(streams: StreamRunRow[]): RunTotals {
   };
 }
 
-async function rememberOutcome(db: Db, connection_id: string, status: RunStatus): Promise<void> {
-  const changes =
+async function rememberOutcome(db: Db, ended: RunRow): Promise<void> {
+  const { status, connection_id } = ended;
+  const isFailure = status === 'failed' || status === 'partially_succeeded';
+  const failures =
     status === 'succeeded'
-      ? { consecutive_failures: 0, last_succeeded_at: sql`clock_timestamp()` }
-      : status === 'failed' || status === 'partially_succeeded'
-        ? {
-            consecutive_failures: sql`${connections.consecutive_failures} + 1`,
-            last_failed_at: sql`clock_timestamp()`,
-          }
-        : null;
-  if (changes) await db.update(connections).set(changes).where(eq(connections.id, connection_id));
+      ? sql`0`
+      : isFailure
+        ? sql`${connections.consecutive_failures} + 1`
+        : sql`${connections.consecutive_failures}`;
+  await db
+    .update(connections)
+    .set({
+      consecutive_failures: failures,
+      ...(status === 'succeeded' && { last_succeeded_at: sql`clock_timestamp()` }),
+      ...(isFailure && { last_failed_at: sql`clock_timestamp()` }),
+      next_run_at: continuedAt(ended, failures),
+    })
+    .where(eq(connections.id, connection_id));
 }

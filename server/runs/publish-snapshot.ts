@@ -44,6 +44,11 @@ export const MEMBER = {
 /** Complete at the destination, and not visible. */
 const isReady = ({ status, ready }: Pick<Member, 'status' | 'ready'>) => status === 'pending' && ready !== null;
 
+/** Whether the tables of these streams of a run can be published together. */
+export const isPublishedTogether = (
+  streams: readonly Pick<Member, 'sync_mode' | 'destination_sync_mode' | 'status'>[],
+) => streams.filter(isGrouped).length > 1;
+
 /**
  * After a stream of the run has changed: has the tables published once all of them are complete, or ends the other
  * streams of the group after one of them has failed. The run must be locked.
@@ -54,8 +59,8 @@ export async function advancePublication(
   queue: Queue,
   { run, streams }: { run: RunRow; streams: Member[] },
 ): Promise<Member[]> {
+  if (!isPublishedTogether(streams)) return streams;
   const members = streams.filter(isGrouped);
-  if (members.length < 2) return streams;
   const shared = await sharedSnapshotOf(db, run.id);
   if (!shared || shared.settled_at !== null) return streams;
   const live = members.filter(({ status }) => LIVE_STREAM.includes(status));

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import type { Deps } from '../../deps.ts';
 import type { EventRow } from '../../../db/schema/index.ts';
@@ -8,16 +9,18 @@ import { evaluateBatch } from './evaluate-batch.ts';
 import { fireOverdue, refreshTriggerStates } from './overdue-triggers.ts';
 
 const EVERY_MS = 1000;
+/** Events that follow one another this closely, such as those of one run, are evaluated together. */
+const REST_MS = 50;
 const REFRESH_EVERY_MS = 5000;
 const BATCH_SIZE = 200;
 const MAX_ATTEMPTS = 5;
 
 /**
- * Evaluates events until it is stopped: at once when an event is announced, and every second. Any number of processes
+ * Evaluates events until it is stopped: when an event is announced, and every second. Any number of processes
  * may run it; an account is evaluated by one of them at a time.
  */
 export async function startEvaluator(deps: Deps): Promise<{ stop(): Promise<void> }> {
-  const evaluating = periodic((signal) => evaluatePending(deps, () => signal.aborted), {
+  const evaluating = periodic((signal) => evaluateAndRest(deps, signal), {
     every_ms: EVERY_MS,
     immediately: true,
     onError: (error) => deps.log.error({ err: error }, 'events could not be evaluated'),
@@ -38,6 +41,12 @@ export async function startEvaluator(deps: Deps): Promise<{ stop(): Promise<void
       await Promise.all([evaluating.stop(), firing.stop(), refreshing.stop()]);
     },
   };
+}
+
+/** Calls during the rest start one more turn, which serves all of them. */
+async function evaluateAndRest(deps: Deps, signal: AbortSignal): Promise<void> {
+  const done = await evaluatePending(deps, () => signal.aborted);
+  if (done > 0) await sleep(REST_MS, undefined, { signal }).catch(() => {});
 }
 
 /** Evaluates all waiting events that no other process has taken. Returns their number. Exported for tests. */

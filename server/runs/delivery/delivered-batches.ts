@@ -2,7 +2,12 @@ import { eq, sql } from 'drizzle-orm';
 import { deliveredBatches, streamRuns } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { DeliveredBatch } from '../../connectors/contract/connector.ts';
+import { findConnector } from '../../connectors/registry.ts';
 import { type Claim, stillHeld } from '../claim-stream.ts';
+
+/** Whether batches to the destination are recorded one by one. */
+export const recordsDeliveries = ({ destination }: Pick<Claim, 'destination'>): boolean =>
+  findConnector('destination', destination.connector_name)?.capabilities?.at_least_once === true;
 
 /** Batches of a stream run that have arrived since its last checkpoint, by key. */
 export async function deliveredBy(db: Db, stream_run_id: string): Promise<Map<string, DeliveredBatch>> {

@@ -11,6 +11,7 @@ export class ByteReader {
   }
 
   uint(width: number): number {
+    if (width === 1) return this.#byte();
     const value = this.bytes.readUIntLE(this.at, width);
     this.at += width;
     return value;
@@ -42,7 +43,18 @@ export class ByteReader {
     return this.take(this.end - this.at);
   }
 
+  /** Of bytes in UTF-8. A view of them alone would take longer than their text. */
   text(size: number): string {
-    return this.take(size).toString('utf8');
+    const { bytes, at } = this;
+    if (at + size > this.end) throw new RangeError('an event of the log is cut off');
+    this.at = at + size;
+    return bytes.toString('utf8', at, at + size);
+  }
+
+  #byte(): number {
+    const value = this.bytes[this.at];
+    if (value === undefined) throw new RangeError('an event of the log is cut off');
+    this.at += 1;
+    return value;
   }
 }

@@ -17,6 +17,7 @@ type RowsEvent = Extract<LogEvent, { kind: 'rows' }>;
 interface Slot {
   /** Index in the request's columns; -1: not requested. */
   to: number;
+  isKey: boolean;
   read: ReadValue;
   skip(reader: ByteReader): void;
 }
@@ -31,6 +32,8 @@ export class ChangeRows {
   #slots: Slot[] = [];
   /** Indexes of columns that the table did not have yet. */
   #missing: readonly number[] = [];
+  /** A row of nulls. */
+  readonly #empty: readonly Cell[];
   #facts: Omit<ChangeFacts, '_cdc_operation'> = { _cdc_committed_at: null, _cdc_lsn: null };
   readonly #key: readonly number[];
   readonly #factAt: { at: number; name: keyof ChangeFacts }[];
@@ -41,6 +44,7 @@ export class ChangeRows {
   ) {
     const { columns, primary_key } = request;
     this.#key = primary_key.map(([name]) => columns.findIndex(({ field }) => field.path[0] === name));
+    this.#empty = columns.map(() => null);
     this.#factAt = columns.flatMap(({ field }, at) => {
       const name = factName(field);
       return name === null ? [] : [{ at, name }];
@@ -53,8 +57,9 @@ export class ChangeRows {
     this.#slots = columns.map((column) => {
       const to = places.get(column.name) ?? -1;
       const skip = valueSkipper(column);
-      if (to < 0) return { to, skip, read: () => null };
-      return { to, skip, read: valueReader(column, this.request.columns[to]!.field, this.options) };
+      const isKey = this.#key.includes(to);
+      if (to < 0) return { to, isKey: false, skip, read: () => null };
+      return { to, isKey, skip, read: valueReader(column, this.request.columns[to]!.field, this.options) };
     });
     const found = new Set(this.#slots.map(({ to }) => to));
     this.#missing = this.request.columns.flatMap(({ field }, at) => (factName(field) || found.has(at) ? [] : [at]));
@@ -79,7 +84,7 @@ export class ChangeRows {
     while (!rows.isAtEnd) {
       if (operation === 'insert') this.#upsert(this.#image(rows), operation);
       else if (operation === 'delete') this.#push(this.#image(rows), operation, DELETE);
-      else this.#update(this.#image(rows), this.#image(rows));
+      else this.#update(rows);
     }
     if (rows.at !== rows.end)
       throw new DataError('binlog_corrupt', `A change of ${this.request.stream.name} is cut off`);
@@ -108,9 +113,17 @@ export class ChangeRows {
     this.gaps = this.gaps.filter(({ row }) => kept.has(row));
   }
 
-  /** A changed key deletes the old row and inserts a new one. */
-  #update(before: Cell[], after: Cell[]): void {
-    if (this.#key.some((at) => before[at] !== after[at])) this.#push(before, 'delete', DELETE);
+  /** A changed key deletes the old row and inserts a new one. Of all other old rows the key is enough. */
+  #update(reader: ByteReader): void {
+    const from = reader.at;
+    const before = this.#image(reader, true);
+    const after = this.#image(reader);
+    if (this.#key.some((at) => before[at] !== after[at])) {
+      const { at: end } = reader;
+      reader.at = from;
+      this.#push(this.#image(reader), 'delete', DELETE);
+      reader.at = end;
+    }
     this.#upsert(after, 'update');
   }
 
@@ -125,15 +138,15 @@ export class ChangeRows {
     this.changes.push(change);
   }
 
-  #image(reader: ByteReader): Cell[] {
+  #image(reader: ByteReader, keyOnly = false): Cell[] {
     const slots = this.#slots;
     const { bytes, at: nulls } = reader;
-    const row: Cell[] = Array.from({ length: this.request.columns.length }, () => null);
+    const row = this.#empty.slice();
     reader.at += (slots.length + 7) >> 3;
     for (let at = 0; at < slots.length; at++) {
       if ((bytes[nulls + (at >> 3)]! & (1 << (at & 7))) !== 0) continue;
       const slot = slots[at]!;
-      if (slot.to < 0) slot.skip(reader);
+      if (slot.to < 0 || (keyOnly && !slot.isKey)) slot.skip(reader);
       else row[slot.to] = slot.read(reader);
     }
     return row;

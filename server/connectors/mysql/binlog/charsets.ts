@@ -5,7 +5,7 @@ import type { MysqlSession } from '../connection/session.ts';
 export type TextDecoderOf = (bytes: Buffer) => string;
 
 const BINARY = 63;
-const utf8: TextDecoderOf = (bytes) => bytes.toString('utf8');
+export const utf8: TextDecoderOf = (bytes) => bytes.toString('utf8');
 
 /** Character sets of more than one byte that are decoded here. Those of one byte are asked for. */
 const WIDE: Record<string, TextDecoderOf> = {

@@ -2,7 +2,7 @@ import { inflateRawSync, inflateSync } from 'node:zlib';
 import type { Cell, Field } from '../../contract/connector.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import type { ByteReader } from './byte-reader.ts';
-import type { Charsets } from './charsets.ts';
+import { type Charsets, utf8 } from './charsets.ts';
 import { inet4Text, inet6Text, uuidText } from './network-text.ts';
 import { decimalBytes, decimalText, doubleText, floatText } from './number-text.ts';
 import { type LoggedColumn, TYPE } from './table-map.ts';
@@ -214,6 +214,7 @@ function bytesReader(column: LoggedColumn, field: Field, { charsets }: ValueOpti
     return isCompressed ? uncompressed(bytes) : bytes;
   };
   const decode = charsets.decoderOf(collation, name);
+  if (decode === utf8 && !isCompressed) return (reader) => reader.text(reader.uint(prefix));
   if (decode) return (reader) => decode(valueOf(reader));
   const known = BY_BYTES[bareName(field.source_type ?? '')];
   if (known && type === TYPE.string) return (reader) => known.text(padded(valueOf(reader), known.size));

@@ -53,6 +53,8 @@ export class SharedLog implements ChangeLog {
   readonly #byTable: Map<string, Follower>;
   /** By the id that the log gives a table; null: it is not read. */
   readonly #byId = new Map<number, { follower: Follower; table: LoggedTable } | null>();
+  /** Followed tables by their ids in the current file: while a description stays the same, its name need not be read. */
+  readonly #described = new Map<number, Follower>();
 
   constructor(
     private readonly ctx: Context,
@@ -107,6 +109,7 @@ export class SharedLog implements ChangeLog {
         return null;
       case 'file':
         this.file = { name: event.name, position: event.position };
+        this.#described.clear();
         return null;
       default:
         return null;
@@ -157,20 +160,26 @@ export class SharedLog implements ChangeLog {
 
   /** Null: the table is not read, or the stream has read this transaction before. */
   #followerOf(table: TableName): Follower | null {
-    const follower = this.#byTable.get(keyOf(table));
+    return this.#unlessRead(this.#byTable.get(keyOf(table)));
+  }
+
+  /** Null: the stream has read this transaction before. */
+  #unlessRead(follower: Follower | undefined): Follower | null {
     return follower && this.#begun && !covers(follower.member.position, this.#begun.gtid) ? follower : null;
   }
 
   /** The log repeats an unchanged table in each transaction. */
   #useTable(id: number, body: Buffer): Promise<void> | null {
-    const name = tableNameOf(body);
-    const follower = this.#followerOf(name);
+    const described = this.#described.get(id);
+    const isKnown = described?.table?.body.equals(body) === true;
+    const follower = isKnown ? this.#unlessRead(described) : this.#followerOf(tableNameOf(body));
     if (!follower) {
       this.#byId.set(id, null);
       return null;
     }
-    if (follower.table?.body.equals(body)) {
-      this.#byId.set(id, { follower, table: follower.table });
+    this.#described.set(id, follower);
+    if (isKnown || follower.table?.body.equals(body)) {
+      this.#byId.set(id, { follower, table: follower.table! });
       return null;
     }
     return ofStream(follower.member.at, async () => {

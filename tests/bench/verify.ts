@@ -1,11 +1,12 @@
 /**
  * `bun tests/bench/verify.ts [rows] [rounds]`: verifications of a table, PostgreSQL to PostgreSQL, against the run that
- * loads it: time, bytes, 1,000 injected faults, and false alarms under writes. Needs Debian's postgresql-15.
+ * loads it: time, processor time, bytes, 1,000 injected faults, and false alarms under writes. Processor time is that of
+ * the server and the worker together: it depends less on what else the machine does. Needs Debian's postgresql-15.
  */
 import postgres from 'postgres';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { startCluster } from './cluster.ts';
-import { report, type Times } from './report.ts';
+import { median, report, type Times } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
 const ROWS = Number(process.argv[2] ?? 1_000_000);
@@ -33,19 +34,28 @@ try {
   cluster.psql('src', 'vacuum analyze events');
   const id = await connect();
   const times: Times = {};
+  const work: Times = {};
+  const worked = () => cluster.seconds() + service.seconds();
   const moved = { load: 0, verify: 0 };
   for (let round = 0; round < ROUNDS; round += 1) {
     const before = proxy.bytes();
+    const working = [worked()];
     (times.load ??= []).push((await runToEnd(service, id)).seconds);
+    working.push(worked());
     const loaded = proxy.bytes();
     const begun = performance.now();
     const { status } = await verify(id);
     (times.verify ??= []).push((performance.now() - begun) / 1000);
+    working.push(worked());
+    for (const [at, name] of ['load', 'verify'].entries()) (work[name] ??= []).push(working[at + 1]! - working[at]!);
     if (status !== 'succeeded') throw new Error(`verification ${status}`);
     moved.load = loaded - before;
     moved.verify = proxy.bytes() - loaded;
   }
   report('Verification of a table that is equal', ROWS, times, [['verify', 'load', 2]]);
+  const [loading, verifying] = [median(work.load!), median(work.verify!)];
+  const shown = `${verifying.toFixed(2)} s to verify, ${loading.toFixed(2)} s to load`;
+  console.log(`  processor time: ${shown}, ${(verifying / loading).toFixed(2)}, goal 0.5`);
   const share = ((100 * moved.verify) / moved.load).toFixed(2);
   console.log(`  bytes: ${moved.load} to load, ${moved.verify} to verify, ${share} %, goal 1`);
   await faults(id);

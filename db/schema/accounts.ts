@@ -84,6 +84,8 @@ export const users = pgTable(
     locale: text('locale'),
     onboarding_state: jsonb('onboarding_state').$type<Record<string, unknown>>().notNull().default({}),
     notification_preferences: jsonb('notification_preferences').$type<Record<string, unknown>>().notNull().default({}),
+    /** Groups at the provider that SCIM has put the user in. Roles follow from them: see OIDC_PROVIDERS. */
+    provider_groups: text('provider_groups').array().notNull().default([]),
     invited_by: uuid('invited_by').references((): AnyPgColumn => users.id),
     invited_at: instant('invited_at'),
     /** HMAC of the one-time token in the invitation link; null once it was used. */

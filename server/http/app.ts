@@ -16,6 +16,7 @@ import { otherMethods, type PathRoutes, proceduresOf, restRoutes } from './rest.
 import { TRPC_PATH, trpcHandler } from './trpc.ts';
 import { ApiError } from '../platform/errors.ts';
 import { appRouter, restRouter } from '../router.ts';
+import { scimRoutes } from './scim/routes.ts';
 import { webhookRoutes } from './inbound/webhooks.ts';
 import { ConfigError } from '../platform/config.ts';
 import { measureInstallation } from '../worker/metrics/measure-installation.ts';
@@ -42,6 +43,7 @@ export function createApp(deps: Deps) {
     ...Object.entries(pagesOf(deps, served)).map(pageRoutes),
     ...consoleRoutes(deps),
     webhookRoutes(deps),
+    ...scimRoutes(deps),
   ];
   const { BASE_PATH } = deps.config;
   refuseAmbiguous(BASE_PATH, all);

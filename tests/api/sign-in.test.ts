@@ -4,6 +4,7 @@ import { accounts, auditEvents, sessions, userIdentities, users } from '../../db
 import { flushRefusals } from '../../server/api/audit/refusals.ts';
 import { createApp } from '../../server/http/app.ts';
 import { type ProviderSettings, readProviders } from '../../server/platform/provider-settings.ts';
+import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { CLIENT, type ProviderPerson, startSignInProvider } from '../support/sign-in-provider.ts';
 
@@ -380,4 +381,154 @@ test.each([
   [JSON.stringify([{ ...common, id: 'a', roles: { a: ['Viewer'] } }]), 'needs groups_claim for roles'],
 ])('the setting %s is refused', (setting, message) => {
   expect(() => readProviders(setting)).toThrow(message);
+});
+
+describe('SCIM', () => {
+  async function scim(
+    method: string,
+    path: string,
+    body?: object,
+    key = context.api_key,
+  ): Promise<{ status: number; body: Json }> {
+    const answer = await app.handle(
+      new Request(`http://localhost/scim/v2/${path}`, {
+        method,
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/scim+json' },
+        ...(body && { body: JSON.stringify(body) }),
+      }),
+    );
+    const text = await answer.text();
+    if (text) expect(answer.headers.get('content-type')).toBe('application/scim+json');
+    return { status: answer.status, body: text ? JSON.parse(text) : null };
+  }
+  const newUser = (name: string) => ({
+    schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
+    userName: `${name}@example.org`,
+    externalId: name,
+    name: { givenName: name, familyName: 'Example' },
+    active: true,
+  });
+  const created = async (name: string) => (await scim('POST', 'Users', newUser(name))).body;
+  const patch = (path: string, ...Operations: object[]) =>
+    scim('PATCH', path, { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'], Operations });
+  const groupId = async (name: string) =>
+    (await scim('GET', `Groups?filter=${encodeURIComponent(`displayName eq "${name}"`)}`)).body.Resources[0]
+      .id as string;
+  const roleNames = async (id: string) =>
+    (
+      await deps.db.execute<{ name: string }>(
+        sql`select name from roles join user_roles on role_id = id where user_id = ${id} order by name`,
+      )
+    ).map(({ name }) => name);
+
+  test('creates, finds, renames and deletes users', async () => {
+    const { status, body } = await scim('POST', 'Users', newUser('Emmy'));
+    expect([status, body]).toMatchObject([
+      201,
+      { userName: 'emmy@example.org', active: true, displayName: 'Emmy Example', meta: { resourceType: 'User' } },
+    ]);
+    expect(body.meta.location).toBe(`http://localhost/scim/v2/Users/${body.id}`);
+    const found = await scim('GET', `Users?filter=${encodeURIComponent('userName eq "EMMY@example.org"')}`);
+    expect(found.body).toMatchObject({ totalResults: 1, startIndex: 1, Resources: [{ id: body.id }] });
+    expect(
+      (await scim('GET', `Users?filter=${encodeURIComponent('username Eq "nobody@x.org"')}`)).body.totalResults,
+    ).toBe(0);
+    const all = await scim('GET', 'Users?count=1&startIndex=2');
+    expect(all.body).toMatchObject({ itemsPerPage: 1, startIndex: 2 });
+    expect(all.body.totalResults).toBeGreaterThan(1);
+    await patch(`Users/${body.id}`, { op: 'Replace', path: 'name.familyName', value: 'Noether' });
+    expect((await scim('GET', `Users/${body.id}`)).body.displayName).toBe('Emmy Noether');
+    const put = await scim('PUT', `Users/${body.id}`, { ...newUser('emmy'), displayName: 'E. Noether' });
+    expect([put.status, put.body.displayName]).toEqual([200, 'E. Noether']);
+    const [entry] = await deps.db
+      .select()
+      .from(auditEvents)
+      .where(and(eq(auditEvents.action, 'PUT /scim/v2/Users/{id}'), eq(auditEvents.kind, 'change')));
+    expect(entry).toMatchObject({ resource_type: 'user', resource_id: body.id });
+    expect((await scim('DELETE', `Users/${body.id}`)).status).toBe(204);
+    expect((await scim('GET', `Users/${body.id}`)).status).toBe(404);
+  });
+
+  test.each([
+    { name: 'Okta', operation: { op: 'replace', value: { active: false } } },
+    { name: 'Entra', operation: { op: 'Replace', path: 'active', value: 'False' } },
+  ])('a user whom $name deactivates loses session and key at once', async ({ name, operation }) => {
+    const { id, userName } = await created(`leaver-${name}`);
+    const { one } = await signIn(person(userName.split('@')[0], { email: userName }), 'linked');
+    expect((await call(one, 'users.me')).body.id).toBe(id);
+    const key = await call(one, 'users.createKey', { name: 'nightly' });
+    const withKey = () => scim('GET', 'ServiceProviderConfig', undefined, key.body.api_key);
+    expect((await withKey()).status).toBe(403);
+    const { status, body } = await patch(`Users/${id}`, operation);
+    expect([status, body.active]).toEqual([200, false]);
+    expect((await call(one, 'users.me')).code).toBe('session_ended');
+    expect((await withKey()).status).toBe(401);
+    await patch(`Users/${id}`, { op: 'replace', path: 'active', value: true });
+    expect((await call(one, 'users.me')).code).toBe('session_ended');
+  });
+
+  test('groups give roles by the mapping of the sign-in, and take them away', async () => {
+    const [one, two] = [await created('grace'), await created('joan')];
+    const [admins, makers] = [await groupId('admins'), await groupId('makers')];
+    expect((await scim('GET', 'Groups')).body.Resources.map((group: Json) => group.displayName)).toEqual([
+      'admins',
+      'makers',
+    ]);
+    const push = await scim('POST', 'Groups', { displayName: 'makers', members: [{ value: one.id }] });
+    expect([push.status, push.body.id, push.body.members]).toEqual([
+      201,
+      makers,
+      [{ value: one.id, display: 'grace Example' }],
+    ]);
+    await patch(`Groups/${makers}`, { op: 'Add', path: 'members', value: [{ value: two.id }] });
+    await patch(`Groups/${admins}`, { op: 'add', value: { members: [{ value: two.id }] } });
+    expect([await roleNames(one.id), await roleNames(two.id)]).toEqual([['Creator'], ['Administrator', 'Creator']]);
+    const left = await patch(`Groups/${makers}`, { op: 'Remove', path: `members[value eq "${two.id}"]` });
+    expect(left.body.members.map(({ value }: Json) => value)).toEqual([one.id]);
+    expect(await roleNames(two.id)).toEqual(['Administrator']);
+    await scim('PUT', `Groups/${admins}`, { displayName: 'admins', members: [] });
+    expect(await roleNames(two.id)).toEqual([]);
+    expect((await scim('GET', `Users/${one.id}`)).body.groups).toEqual([{ value: makers, display: 'makers' }]);
+    expect((await scim('DELETE', `Groups/${makers}`)).status).toBe(204);
+    expect(await roleNames(one.id)).toEqual([]);
+  });
+
+  test('gives no role that the key does not hold, and nothing without users.manage', async () => {
+    const narrow = await testApi(context).keyWith(['users.manage']);
+    const { id } = await created('ambitious');
+    const admins = await groupId('admins');
+    const member = { displayName: 'admins', members: [{ value: id }] };
+    expect((await scim('PUT', `Groups/${admins}`, member, narrow)).status).toBe(400);
+    expect(await roleNames(id)).toEqual([]);
+    expect((await scim('GET', `Groups/${admins}`)).body.members).toEqual([]);
+    const reader = await testApi(context).keyWith(['connections.run']);
+    expect(await scim('GET', 'Users', undefined, reader)).toMatchObject({ status: 403, body: { status: '403' } });
+    expect((await scim('GET', 'Users', undefined, 'nobody-has-this-key-0123456789')).status).toBe(401);
+  });
+
+  test('refuses bad input in the form of SCIM', async () => {
+    const { id, userName } = await created('present');
+    const admins = await groupId('admins');
+    const cases: [Promise<{ status: number; body: Json }>, number, string | undefined][] = [
+      [scim('POST', 'Users', newUser('present')), 409, 'uniqueness'],
+      [scim('POST', 'Users', { userName: 'no address' }), 400, 'invalidValue'],
+      [scim('POST', 'Users', {}), 400, 'invalidValue'],
+      [patch(`Users/${id}`, { op: 'replace', path: 'userName', value: `other-${userName}` }), 400, 'mutability'],
+      [patch(`Users/${id}`, { op: 'replace', path: 'active', value: 'perhaps' }), 400, 'invalidValue'],
+      [patch(`Users/${id}`, { op: 'replace', path: 'displayName', value: null }), 400, 'invalidValue'],
+      [patch(`Users/${id}`, { op: 'move', path: 'active' }), 400, 'invalidValue'],
+      [scim('GET', `Users?filter=${encodeURIComponent('userName sw "a"')}`), 400, 'invalidFilter'],
+      [scim('POST', 'Groups', { displayName: 'strangers' }), 400, 'invalidValue'],
+      [patch(`Groups/${admins}`, { op: 'replace', path: 'displayName', value: 'owners' }), 400, 'mutability'],
+      [patch(`Groups/${admins}`, { op: 'add', path: 'members', value: [{ value: 'nobody' }] }), 404, undefined],
+      [scim('GET', 'Groups/nothing'), 404, undefined],
+      [scim('GET', 'Users/nothing'), 404, undefined],
+    ];
+    for (const [answering, status, scimType] of cases) {
+      const answer = await answering;
+      expect(answer.body.schemas).toEqual(['urn:ietf:params:scim:api:messages:2.0:Error']);
+      expect([answer.status, answer.body.status, answer.body.scimType]).toEqual([status, String(status), scimType]);
+    }
+    expect((await scim('GET', `Groups/${admins}`)).body.members).toEqual([]);
+  });
 });

@@ -42,12 +42,15 @@ export async function updateRoles(
 }
 
 /** A role of the account comes before a system role of the same name. */
-async function rolesNamed(tx: Db, { names, account_id }: { names: string[]; account_id: string }): Promise<RoleRow[]> {
+export async function rolesNamed(
+  tx: Db,
+  { names, account_id }: { names: readonly string[]; account_id: string },
+): Promise<RoleRow[]> {
   if (names.length === 0) return [];
   const found = await tx
     .select()
     .from(roles)
-    .where(and(inArray(roles.name, names), or(isNull(roles.account_id), eq(roles.account_id, account_id))))
+    .where(and(inArray(roles.name, [...names]), or(isNull(roles.account_id), eq(roles.account_id, account_id))))
     .for('share');
   return names.flatMap((name) => {
     const same = found.filter((role) => role.name === name);

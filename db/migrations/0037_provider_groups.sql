@@ -1,0 +1,1 @@
+ALTER TABLE "users" ADD COLUMN "provider_groups" text[] DEFAULT '{}' NOT NULL;

@@ -32,6 +32,7 @@ export const accountConnectors = pgTable(
         title: string;
         status: 'passed' | 'failed' | 'skipped';
         message: string | null;
+        fix?: string;
         statements?: string[];
       }[];
     }>(),

@@ -14,6 +14,7 @@ import type {
   TableSample,
 } from '../connectors/contract/connector.ts';
 import { ConnectorError, TimeoutError } from '../connectors/contract/errors.ts';
+import { fixOf } from '../connectors/contract/fixes.ts';
 import type { Deps } from '../deps.ts';
 import type { BuiltConnector } from './build-connector.ts';
 import { callConnector } from './call-connector.ts';
@@ -57,7 +58,7 @@ export async function testAccountConnector(
     return { result: { checks: tunnel.steps(null, checks) }, error: null, host_key_fingerprint };
   } catch (thrown) {
     const error = presentable(deps, row, thrown);
-    const checks = [{ title: 'Connection', status: 'failed' as const, message: error.message }];
+    const checks = [{ title: 'Connection', status: 'failed' as const, message: error.message, ...fixOf(error) }];
     return { result: { checks: tunnel.steps(error, checks) }, error, host_key_fingerprint };
   }
 }

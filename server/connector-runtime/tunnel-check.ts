@@ -1,5 +1,6 @@
 import type { CheckResult, PendingRequest, Recorder } from '../connectors/contract/connector.ts';
 import type { ConnectorError } from '../connectors/contract/errors.ts';
+import { fixOf } from '../connectors/contract/fixes.ts';
 
 type Checks = CheckResult['checks'];
 
@@ -24,7 +25,7 @@ export function watchTunnel() {
   const steps = (error: ConnectorError | null, checks: Checks): Checks => {
     if (error && /^(ssh_|invalid_ssh_key$)/.test(error.code)) {
       const skipped = checks.map(({ title }) => ({ title, status: 'skipped' as const, message: null }));
-      return [{ title: TITLE, status: 'failed', message: error.message }, ...skipped];
+      return [{ title: TITLE, status: 'failed', message: error.message, ...fixOf(error) }, ...skipped];
     }
     return server === null
       ? checks

@@ -43,6 +43,7 @@ describe('POST /account_connectors', () => {
     const parameters = { ...postgresParameters(warehouse.url), database: 'not_there' };
     const body = await make.connector('destination', 'postgres', parameters);
     expect(body).toMatchObject({ status: 'broken', last_test: { status: 'failed' } });
+    expect(body.last_test.checks).toMatchObject([{ status: 'failed', fix: expect.stringContaining('Check') }]);
     expect(body.status_message).toContain('not_there');
     expect(await eventsOf(body.id)).toEqual(['account_connector_created', 'account_connector_broken']);
   });

@@ -100,7 +100,7 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     const { body } = await create('destination', to.url, { host, port, username, private_key });
     expect(body).toMatchObject({ status: 'broken', status_reason: 'ssh_login_refused' });
     expect(body.last_test.checks).toMatchObject([
-      { title: 'SSH tunnel', status: 'failed' },
+      { title: 'SSH tunnel', status: 'failed', fix: expect.stringContaining('authorized_keys') },
       { title: 'Connection', status: 'skipped' },
     ]);
     expect(body.ssh_tunnel.host_key_fingerprint).toBeNull();

@@ -57,7 +57,11 @@ describe('the check', () => {
       return (await postgresDestination.check(ctx)).checks.at(-1)!;
     };
     const nowhere = await writes('public');
-    expect(nowhere).toMatchObject({ status: 'failed', message: expect.stringContaining('in the schema public') });
+    expect(nowhere).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining('in the schema public'),
+      fix: expect.stringContaining('one of the statements'),
+    });
     expect(await check({ ...limited })).toMatchObject({
       checks: [{ status: 'passed' }, { status: 'failed', statements: expect.arrayContaining([expect.any(String)]) }],
     });

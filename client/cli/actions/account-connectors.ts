@@ -244,7 +244,8 @@ function requireActive({ name, status }: AccountConnector, { noTest }: { noTest:
 function show(cli: Cli, one: AccountConnector, json: boolean): void {
   const mark = { passed: '✓', failed: '✗', skipped: '–' };
   const checks = one.last_test?.checks.map(
-    ({ status, title, message }) => `${mark[status]} ${title}${message ? `: ${message}` : ''}`,
+    ({ status, title, message, fix }) =>
+      `${mark[status]} ${title}${message ? `: ${message}` : ''}${fix ? `\n  ${fix}` : ''}`,
   );
   showThing(cli, one, {
     json,

@@ -106,6 +106,8 @@ interface CheckStep {
   title: string;
   status: 'passed' | 'failed' | 'skipped';
   message: string | null;
+  /** What to do about a failure, as sentences. */
+  fix?: string;
   /** Statements that grant what is missing, for an owner of the database to run. */
   statements?: string[];
 }

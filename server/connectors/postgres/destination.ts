@@ -90,7 +90,10 @@ async function schemaCheck(session: PgSession, schema: string): Promise<CheckRes
   );
   const [[standby, found, isWritable, mayCreate, another] = []] = rows;
   const title = 'Schema';
-  if (standby === 't') return { title, status: 'failed', message: 'The server is a read-only standby' };
+  if (standby === 't') {
+    const fix = 'Connect to the primary server, which accepts writes.';
+    return { title, status: 'failed', message: 'The server is a read-only standby', fix };
+  }
   const exists = found !== null;
   if (isWritable === 't' || (!exists && mayCreate === 't')) return { title, status: 'passed', message: null };
   const problem = exists
@@ -98,8 +101,8 @@ async function schemaCheck(session: PgSession, schema: string): Promise<CheckRes
     : `There is no schema ${schema}, and this user may not create it`;
   const statements = await grantsToWrite(session, { name: schema, exists });
   if (mayCreate !== 't' && another !== 't') {
-    const message = `${problem}. Let the owner of the database run one of the statements`;
-    return { title, status: 'failed', message, statements };
+    const fix = 'Let the owner of the database run one of the statements, then test again.';
+    return { title, status: 'failed', message: problem, fix, statements };
   }
   const message = `${problem}. Set a destination schema in each connection, or let its owner run the first statement`;
   return { title, status: 'skipped', message, statements };

@@ -8,6 +8,7 @@ import {
   type ReadRequest,
 } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
+import { fixOf } from '../contract/fixes.ts';
 import { fromClause, isIncremental, where } from '../kits/sql/request.ts';
 import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { discoverStreams, readableSchemas } from './read/catalog.ts';
@@ -154,7 +155,7 @@ async function replicationCheck(ctx: Context, session: PgSession): Promise<Check
   } catch (error) {
     const problem = setUpError(error);
     if (!(problem instanceof ConfigurationError)) throw problem;
-    return [{ title, status: 'failed', message: problem.message }];
+    return [{ title, status: 'failed', message: problem.message, ...fixOf(problem) }];
   }
   return [{ title, status: 'passed', message: null }];
 }

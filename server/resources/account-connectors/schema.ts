@@ -23,6 +23,7 @@ export const AccountConnectorTest = z
         title: z.string(),
         status: z.enum(['passed', 'failed', 'skipped']),
         message: z.string().nullable(),
+        fix: z.string().optional().meta({ description: 'What to do about a failure.' }),
         statements: z
           .array(z.string())
           .optional()

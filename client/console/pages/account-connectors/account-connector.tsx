@@ -14,7 +14,7 @@ import { hasTunnelProblem, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx
 import { useAction } from '../../use-action.ts';
 import { Checks } from './checks.tsx';
 import { ParametersSection } from './parameters-section.tsx';
-import { useTest } from './use-test.ts';
+import { TestButton } from './test-button.tsx';
 import { WebhookSection } from './webhook-section.tsx';
 
 export type AccountConnector = RouterOutputs['account_connectors']['get'];
@@ -42,7 +42,6 @@ function Whole({ connector }: { connector: AccountConnector }) {
       connector_id: connector.connector_id,
     }),
   );
-  const test = useTest(connector);
   return (
     <Page
       title={name}
@@ -62,15 +61,7 @@ function Whole({ connector }: { connector: AccountConnector }) {
             </Button>
           )}
           <ViewAsCode kind="connector" item={connector} />
-          <Button
-            variant="default"
-            leftSection={<Icon name="refresh" size={16} />}
-            disabled={!mayUpdate}
-            loading={test.isPending}
-            onClick={test.run}
-          >
-            Test
-          </Button>
+          <TestButton connector={connector} />
         </>
       }
     >

@@ -3,16 +3,17 @@ import { type RouterOutputs, trpc } from '../../api.ts';
 import { notify, notifyFailure, notifyProblem } from '../../components/notices.tsx';
 import { useAction } from '../../use-action.ts';
 
-type Tested = Pick<RouterOutputs['account_connectors']['get'], 'id' | 'name' | 'status' | 'status_message'>;
+type AccountConnector = RouterOutputs['account_connectors']['get'];
+export type Tested = Pick<AccountConnector, 'id' | 'name' | 'connector_type'>;
 
-const FAILED = new Set<Tested['status']>(['broken', 'needs_reauth']);
+const FAILED = new Set<AccountConnector['status']>(['broken', 'needs_reauth']);
 
 /** Announces a save, which succeeds even if the test that follows it fails. */
 export function notifySaved({
   name,
   status,
   status_message,
-}: Pick<Tested, 'name' | 'status' | 'status_message'>): void {
+}: Pick<AccountConnector, 'name' | 'status' | 'status_message'>): void {
   if (FAILED.has(status)) notifyProblem(`${name} was saved, but its test failed`, status_message ?? '');
   else notify(`${name} saved`);
 }

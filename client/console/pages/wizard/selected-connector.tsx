@@ -1,8 +1,7 @@
-import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
-import { Statements } from '../account-connectors/checks.tsx';
+import { Remedy } from '../account-connectors/checks.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
@@ -11,7 +10,7 @@ import { Status } from '../../components/status.tsx';
 import { hasTunnelProblem, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
 import type { AccountConnector } from '../account-connectors/account-connector.tsx';
 import { ParametersSection } from '../account-connectors/parameters-section.tsx';
-import { useTest } from '../account-connectors/use-test.ts';
+import { TestButton } from '../account-connectors/test-button.tsx';
 
 interface SelectedConnectorProps {
   type: 'source' | 'destination';
@@ -29,7 +28,6 @@ export function SelectedConnector({ type, id }: SelectedConnectorProps) {
 function TestDetails({ connector }: { connector: AccountConnector }) {
   const { connector_type, name, status, status_message, last_test, last_tested_at } = connector;
   const mayUpdate = usePermission(`${connector_type}s.update`);
-  const test = useTest(connector);
   const entry = useQuery(
     trpc.connectors.get.queryOptions({
       connector_type,
@@ -48,16 +46,7 @@ function TestDetails({ connector }: { connector: AccountConnector }) {
       actions={
         <>
           <Status value={status} />
-          <Button
-            variant="default"
-            size="xs"
-            leftSection={<Icon name="refresh" size={14} />}
-            disabled={!mayUpdate}
-            loading={test.isPending}
-            onClick={test.run}
-          >
-            Test
-          </Button>
+          <TestButton connector={connector} size="xs" />
         </>
       }
     >
@@ -76,7 +65,7 @@ function TestDetails({ connector }: { connector: AccountConnector }) {
                   {check.title}
                   <span className="hidden"> {check.status}</span>
                   {check.message && <span className="dimmed"> {check.message}</span>}
-                  {check.statements && <Statements statements={check.statements} />}
+                  <Remedy check={check} />
                 </span>
               </li>
             ))}

@@ -1,5 +1,6 @@
 import type { CheckResult, ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, ConnectorError, RetryableError } from '../../contract/errors.ts';
+import { fixOf } from '../../contract/fixes.ts';
 import { MysqlSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
@@ -105,14 +106,15 @@ export async function logCheck(ctx: Context, session: MysqlSession): Promise<Che
     }
     const statements = problems.flatMap((one) => one.statements);
     const message = problems.map((one) => one.message).join('. ');
-    return [{ title, status: 'failed', message, ...(statements.length > 0 && { statements }) }];
+    const fix = 'Change the settings of the server, by its configuration or the statements, then test again.';
+    return [{ title, status: 'failed', message, fix, ...(statements.length > 0 && { statements }) }];
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     const { rows } = await session.query('select current_user()');
     const [user = '', host = ''] = (rows[0]?.[0] ?? '').split('@');
     const statements = [`GRANT ${RIGHTS} ON *.* TO ${literal(user)}@${literal(host)}`];
     const isDenied = error.code === 'replication_not_permitted';
-    return [{ title, status: 'failed', message: error.message, ...(isDenied && { statements }) }];
+    return [{ title, status: 'failed', message: error.message, ...fixOf(error), ...(isDenied && { statements }) }];
   }
 }
 

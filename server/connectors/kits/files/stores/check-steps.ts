@@ -1,5 +1,6 @@
 import type { CheckResult } from '../../../contract/connector.ts';
 import { ConnectorError } from '../../../contract/errors.ts';
+import { fixOf } from '../../../contract/fixes.ts';
 
 /** Title, the message when it passes (unless `run` returns another one), the check itself. */
 export type CheckStep = [title: string, message: string, run: () => Promise<unknown>];
@@ -22,7 +23,7 @@ export async function checkInOrder(steps: CheckStep[]): Promise<CheckResult['che
     } catch (error) {
       if (checks.length === 0 || !(error instanceof ConnectorError)) throw error;
       failed = true;
-      checks.push({ title, status: 'failed', message: error.message });
+      checks.push({ title, status: 'failed', message: error.message, ...fixOf(error) });
     }
   }
   return checks;

@@ -11,7 +11,7 @@ const MAX_DEPTH = 4;
 export const prose = (text: string | undefined): string =>
   text ? Bun.markdown.html(text, { noHtmlBlocks: true, noHtmlSpans: true }) : '';
 
-export interface Field {
+export interface ShownField {
   name: string;
   schema: Schema | oas31.ReferenceObject;
   required: boolean;
@@ -19,7 +19,7 @@ export interface Field {
 }
 
 /** The fields of an object as a list; objects without a name of their own are listed within. */
-export function fieldList(fields: Field[], depth = 0): string {
+export function fieldList(fields: ShownField[], depth = 0): string {
   const items = fields.map(({ name, schema, required, description }) => {
     const inner = depth < MAX_DEPTH ? fieldsOf(schema as Schema) : [];
     return `<div><dt><code>${escaped(name)}</code> <span class="type">${typeOf(schema)}</span>${
@@ -32,7 +32,7 @@ export function fieldList(fields: Field[], depth = 0): string {
 }
 
 /** The fields of an object that has no name, of the items of a list of such, or of the object beside null. */
-export function fieldsOf(schema: Schema): Field[] {
+export function fieldsOf(schema: Schema): ShownField[] {
   if (schema.properties) {
     const required = new Set(schema.required);
     return Object.entries(schema.properties).map(([name, own]) => ({

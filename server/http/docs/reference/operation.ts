@@ -1,7 +1,7 @@
 import type { oas31 } from 'zod-openapi';
 import { escaped } from '../render.ts';
 import { exampleOf, exampleRequest } from './example.ts';
-import { type Field, fieldList, fieldsOf, prose, typeOf } from './fields.ts';
+import { type ShownField, fieldList, fieldsOf, prose, typeOf } from './fields.ts';
 import type { ApiDocument, ReferenceOperation } from './groups.ts';
 import { codeSamples, SAMPLE_LANGUAGES, sentBy } from './samples.ts';
 
@@ -52,7 +52,7 @@ function parametersHtml({ parameters = [] }: oas31.OperationObject): string {
   const lists = PLACES.map(([place, title]) => {
     const fields = all
       .filter((one) => one.in === place)
-      .map(({ name, schema, required, description }): Field => {
+      .map(({ name, schema, required, description }): ShownField => {
         return { name, schema: schema!, required: required === true, description };
       });
     return fields.length === 0 ? '' : `<h3>${title}</h3>${fieldList(fields)}`;

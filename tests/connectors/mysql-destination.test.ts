@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'bun:test';
 import { ConfigurationError, DataError, FencedError } from '../../server/connectors/contract/errors.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
+import { oldName } from '../../server/connectors/mysql/write/swap.ts';
 import { describeMysql, destinationConfig, mysqlDatabase, threads } from './mysql-support.ts';
 import { until } from '../support/until.ts';
 import { batchOf, column } from './postgres-support.ts';
@@ -342,5 +343,48 @@ describeMysql('side by side', () => {
       new Set([`mysql://127.0.0.1:${side.server.port}/${side.database}`]),
     );
     expect(JSON.stringify(entries)).not.toContain(side.server.password);
+  });
+});
+
+describeMysql('tables that are published together', () => {
+  test('are all renamed or none, also after a worker that was killed after the rename', async () => {
+    const { ctx } = destinationConfig(side);
+    const names = [`${table}_a`, `${table}_b`];
+    const complete = async (at: number) => {
+      const publish_with = `run/${at}`;
+      const streams = names.map((name) => ({ stream_id: name, stream_run_id: `${name}_${at}`, fence: at }));
+      for (const { stream_id, ...claim } of streams) {
+        await load({ table: stream_id, stream_id, mode: 'overwrite', publish_with, ...claim }, batchOf([row(at, 'x')]));
+      }
+      return { connection_id: 'connection', schema: null, publish_with, streams };
+    };
+    const shown = async () => [await content(names[0]), await content(names[1])];
+    const all = (at: number) => names.map(() => [[at, 'x']]);
+
+    const first = await complete(1);
+    expect(await tables()).not.toContain(names[0]!);
+    await mysqlDestination.publish!(ctx, first);
+    expect(await shown()).toEqual(all(1));
+
+    const second = await complete(2);
+    expect(await shown()).toEqual(all(1));
+    const states = await side.sql(`select ready from _pipeline_state where stream_id like '${table}%'`);
+    const renames = states.map(({ ready }) => {
+      const swap = JSON.parse(String(ready)) as { table: string; fresh: string };
+      return `${swap.table} to ${oldName(swap)}, ${swap.fresh} to ${swap.table}`;
+    });
+    await side.sql(`update _pipeline_state set ready = json_set(ready, '$.replaces', true) where ready is not null`);
+    await side.sql(`rename table ${renames.join(', ')}`);
+    for (let call = 0; call < 2; call++) await mysqlDestination.publish!(ctx, second);
+    expect(await shown()).toEqual(all(2));
+    expect(await leftovers()).toEqual([]);
+
+    const third = await complete(3);
+    expect(await errorOf(mysqlDestination.publish!(ctx, second))).toBeInstanceOf(FencedError);
+    const ended = third.streams.map((one) => ({ ...one, fence: 4 }));
+    await mysqlDestination.discard!(ctx, { ...third, streams: ended });
+    expect(await errorOf(mysqlDestination.publish!(ctx, third))).toBeInstanceOf(FencedError);
+    expect(await shown()).toEqual(all(2));
+    expect(await leftovers()).toEqual([]);
   });
 });

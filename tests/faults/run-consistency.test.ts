@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { Database } from 'bun:sqlite';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { eq, sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { connections, connectionStreams, snapshots } from '../../db/schema/index.ts';
+import { canShowOneMoment } from '../../server/runs/shared-snapshot.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
@@ -228,6 +232,59 @@ describe('in one worker', () => {
     });
     await transfer(-0.5);
   });
+
+  test('an SQLite file and a DuckDB file are read at one moment, and DuckDB shows the tables together', async () => {
+    const filesRoot = join(service.deps.config.DATA_DIR, 'files');
+    mkdirSync(filesRoot, { recursive: true });
+    const file = new Database(join(filesRoot, 'bank.db'));
+    file.run('pragma journal_mode = wal');
+    for (const [name, balance] of [
+      ['checking', 600],
+      ['savings', 400],
+    ] as const) {
+      file.run(`create table ${name} (id integer primary key, balance integer not null)`);
+      file.run(`insert into ${name} values (1, ${balance})`);
+    }
+    const stream = { destination_sync_mode: 'overwrite' as const, primary_key: [['id']] };
+    const sqlite = { name: 'sqlite', parameters: { path: 'bank.db' } };
+    const duckdb = { name: 'duckdb', parameters: { path: 'bank.duckdb' } };
+    const intoPostgres = { name: 'postgres', parameters: parametersOf(warehouse.url) };
+    const held = await makePipeline(service, {
+      source: sqlite,
+      destination: intoPostgres,
+      stream,
+      connection: { destination_schema: 'from_sqlite', ...ONE_BY_ONE },
+    });
+    expect(await runEnded(service, await held.start(), 60_000)).toMatchObject({ status: 'succeeded', warnings: [] });
+    const letGo = await holdSavings(held, 'from_sqlite');
+    const held_run = await held.start();
+    await until(() => isReady(held_run, 'checking'), { timeout_ms: 60_000 });
+    file.run('begin; update checking set balance = balance - 5; update savings set balance = balance + 5; commit');
+    await letGo();
+    expect((await runEnded(service, held_run, 60_000)).status).toBe('succeeded');
+    expect([await shown('from_sqlite'), await checkingAt('from_sqlite')]).toEqual([1000, 600]);
+
+    const intoFile = await makePipeline(service, { source: sqlite, destination: duckdb, stream });
+    for (let run = 0; run < 2; run++) {
+      const run_id = await intoFile.start();
+      expect(await runEnded(service, run_id, 60_000)).toMatchObject({ status: 'succeeded', warnings: [] });
+      expect(await shared(run_id)).toMatchObject({ settled_at: expect.any(String), error: null });
+    }
+    const fromFile = await makePipeline(service, {
+      source: duckdb,
+      destination: intoPostgres,
+      stream,
+      connection: { destination_schema: 'from_duckdb' },
+      only: ['checking', 'savings'],
+    });
+    const run_id = await fromFile.start();
+    expect(await runEnded(service, run_id, 60_000)).toMatchObject({ status: 'succeeded', warnings: [] });
+    expect(await shared(run_id)).toMatchObject({ generation: 1, error: null });
+    expect([await shown('from_duckdb'), await checkingAt('from_duckdb')]).toEqual([1000, 595]);
+    // Nothing can be written to a file that is read.
+    expect(canShowOneMoment({ source: fromFile.source, destination: intoFile.destination })).toBe(false);
+    file.close();
+  }, 180_000);
 
   test('an old snapshot is a warning, and one stream or consistency: stream need none', async () => {
     const made = await pipelineTo('aged', ONE_BY_ONE);

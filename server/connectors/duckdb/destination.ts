@@ -1,14 +1,17 @@
+import type { DuckDBConnection } from '@duckdb/node-api';
 import { readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join, posix } from 'node:path';
 import {
   type CheckResult,
   type ConnectorContext,
   defineDestination,
+  type PublishGroup,
   type Writer,
   type WriteTarget,
 } from '../contract/connector.ts';
 import { safeSegment } from '../kits/files/stores/local-files.ts';
 import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
+import { discardReady, type PlacedGroup, READY, resumeReady } from '../kits/sql/publish/ready.ts';
 import { sampleTable } from '../kits/sql/table-access.ts';
 import { tableDefinition } from '../kits/sql/tables.ts';
 import { checkTarget, type ExistingTable } from '../kits/sql/target.ts';
@@ -18,6 +21,7 @@ import { fileToWrite, once, writing } from './connection/file-access.ts';
 import { DuckDbDestinationConfig } from './connection/settings.ts';
 import { identifier, relation } from './connection/sql.ts';
 import { duckdb } from './write/dialect.ts';
+import { publishTables } from './write/publish.ts';
 import { assertUniqueKey, findTable } from './write/tables.ts';
 import { duckDbWriter, inTransaction } from './write/writer.ts';
 
@@ -50,7 +54,27 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
     ),
   check,
   open,
+  publish: (ctx, group) => inFile(ctx, group, publishTables),
+  discard: (ctx, group) =>
+    inFile(ctx, group, (connection, place, placed) =>
+      discardReady({ session: sessionOf(connection, place), dialect: duckdb }, placed),
+    ),
 });
+
+/** Runs `work` in one transaction of the file. */
+async function inFile(
+  ctx: Context,
+  group: PublishGroup,
+  work: (connection: DuckDBConnection, place: Place, group: PlacedGroup) => Promise<void>,
+): Promise<void> {
+  const placed = { ...group, schema: group.schema ?? ctx.config.schema };
+  const place = await fileToWrite(ctx);
+  await withEngine(ctx, { place, spill: 'publish' }, async (engine) => {
+    const { connection } = engine;
+    await writing(ctx, { engine, ...place }, () => inTransaction(connection, () => work(connection, place, placed)));
+    await engine.close();
+  });
+}
 
 /** Creates a table and rolls back. A missing file is not created. */
 async function check(ctx: Context): Promise<CheckResult> {
@@ -90,6 +114,8 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
       },
       atomically: (work) => work(),
       createsForWindows: false,
+      extraState: [READY],
+      resume: (state, at) => resumeReady({ session: sessionOf(connection, place), dialect: duckdb }, state, at),
     };
     const opening = () => inTransaction(connection, () => openTarget(database, placed));
     return duckDbWriter(ctx, { engine, place, ...(await writing(ctx, { engine, ...place }, opening)) });

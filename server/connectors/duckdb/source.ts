@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { datasetsCheck } from '../kits/sql/datasets.ts';
 import { type CheckResult, type ConnectorContext, defineSource, type ReadRequest } from '../contract/connector.ts';
 import { discoverStreams } from './read/catalog.ts';
@@ -7,6 +8,7 @@ import { once, type Opened } from './connection/file-access.ts';
 import { compareFileOrigins } from '../kits/sql/cursors/file-origin.ts';
 import { findOrigin } from './read/origin.ts';
 import { readRows } from './read/read-rows.ts';
+import { keepSnapshot } from './read/shared-snapshot.ts';
 import { DuckDbSourceConfig } from './connection/settings.ts';
 import { literal } from './connection/sql.ts';
 
@@ -46,6 +48,8 @@ export const duckDbSource = defineSource<DuckDbSourceConfig>({
     }),
   describeDataset: (ctx, dataset) => once(ctx, async (opened) => (await datasetStreams(opened, [dataset]))[0]!),
   read: readRows,
+  keepSnapshot,
+  locks: ({ path = '' }) => posix.normalize(path),
   origin: { find: findOrigin, compare: compareFileOrigins },
   estimate: (ctx, request) => once(ctx, (opened) => estimatedRows(opened, request)),
 });

@@ -7,6 +7,7 @@ import {
 } from '../contract/connector.ts';
 import { openTarget } from '../kits/sql/open-target.ts';
 import { shortHash } from '../kits/sql/names.ts';
+import { READY, resumeReady } from '../kits/sql/publish/ready.ts';
 import type { StateRow } from '../kits/sql/state-row.ts';
 import { sampleTable } from '../kits/sql/table-access.ts';
 import { checkTarget } from '../kits/sql/target.ts';
@@ -15,9 +16,11 @@ import { MysqlSession, withSession } from './connection/session.ts';
 import { rightsToWrite } from './connection/grants.ts';
 import { digestDestination } from './digest/sides.ts';
 import { MysqlDestinationConfig } from './connection/settings.ts';
-import { literal, relation } from './connection/sql.ts';
+import { relation } from './connection/sql.ts';
 import { mysqlDialect, mysqlNameRules } from './write/dialect.ts';
+import { lockDefinitions } from './write/locks.ts';
 import { PENDING_TABLE, resumePending } from './write/pending-table.ts';
+import { discardTables, dropReplaced, publishTables } from './write/publish.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import { withShapes } from './write/target.ts';
 import { mysqlWriter } from './write/writer.ts';
@@ -51,6 +54,8 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
     }),
   open,
   digest: digestDestination,
+  publish: (ctx, group) => publishTables(ctx, group),
+  discard: (ctx, group) => discardTables(ctx, group),
 });
 
 /** Creates a table and drops it again: privileges are spread over too many places to be read. */
@@ -91,8 +96,12 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
       ...db,
       findTable: findTable.bind(null, session),
       ensureUniqueKey: ensureUniqueKey.bind(null, db),
-      extraState: [PENDING_TABLE],
-      resume: (state: StateRow) => resumePending(session, placed.schema, state),
+      extraState: [PENDING_TABLE, READY],
+      resume: async (state: StateRow) => {
+        await resumePending(session, placed.schema, state);
+        await dropReplaced(session, placed.schema, state);
+        await resumeReady(db, state, placed);
+      },
       atomically: <Result>(work: () => Promise<Result>) => inTransaction(session, work),
       createsForWindows: true,
     };
@@ -108,19 +117,5 @@ async function inTransaction<Result>(session: MysqlSession, work: () => Promise<
   await session.query('start transaction');
   const result = await work();
   await session.query('commit');
-  return result;
-}
-
-/** Streams open in parallel: one at a time may define tables of a database. */
-async function lockDefinitions<Result>(
-  session: MysqlSession,
-  schema: string,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  const name = `concat('data-pipelines:', left(sha2(${literal(schema)}, 256), 40))`;
-  await session.query(`select get_lock(${name}, 600)`, { slow: true });
-  const result = await work();
-  // After an error the session is closed, which releases the lock as well.
-  await session.query(`select release_lock(${name})`);
   return result;
 }

@@ -10,6 +10,7 @@ import {
 import { ofStream } from '../contract/replication.ts';
 import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
 import type { StateRow } from '../kits/sql/state-row.ts';
+import { READY, resumeReady } from '../kits/sql/publish/ready.ts';
 import { sampleTable } from '../kits/sql/table-access.ts';
 import { tableDefinition } from '../kits/sql/tables.ts';
 import { checkTarget, type PlacedTarget } from '../kits/sql/target.ts';
@@ -26,7 +27,6 @@ import type { PgTable, PgTarget } from './write/target.ts';
 import { deferForeignKeys } from './write/foreign-keys.ts';
 import { PgReplicationWriter } from './write/replication-writer.ts';
 import { discardTables, publishTables } from './write/publish.ts';
-import { READY, resumeReady } from './write/ready.ts';
 import { advanceSequences } from './write/sequences.ts';
 import { LoadTransaction, PgWriter } from './write/writer.ts';
 
@@ -178,5 +178,5 @@ const databaseOf = (session: PgSession): TargetDatabase<PgTable> => ({
   atomically: <Result>(work: () => Promise<Result>) => work(),
   createsForWindows: true,
   extraState: [READY],
-  resume: (state: StateRow, at: PlacedTarget) => resumeReady(session, state, at),
+  resume: (state: StateRow, at: PlacedTarget) => resumeReady({ session, dialect: postgres }, state, at),
 });

@@ -29,6 +29,19 @@ export async function* withSnapshot<Item>(
   ctx: Context,
   work: (database: Database) => AsyncGenerator<Item>,
 ): AsyncGenerator<Item> {
+  const database = await openSnapshot(ctx);
+  try {
+    yield* work(database);
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    throw sqliteError(error, ctx.config.path);
+  } finally {
+    database.close(true);
+  }
+}
+
+/** A connection in a transaction that reads. @throws as withSnapshot */
+export async function openSnapshot(ctx: Context): Promise<Database> {
   ctx.signal.throwIfAborted();
   const [file] = await findFiles(ctx.filesRoot, ctx.config.path);
   if (!file) throw new ConfigurationError('file_not_found', `File "${ctx.config.path}" does not exist`);
@@ -38,12 +51,11 @@ export async function* withSnapshot<Item>(
     // Views of an untrusted file must not call functions with side effects.
     database.run('pragma trusted_schema = off; pragma query_only = on; pragma busy_timeout = 0');
     await beginRead(ctx, database);
-    yield* work(database);
+    return database;
   } catch (error) {
+    database?.close(true);
     ctx.signal.throwIfAborted();
     throw sqliteError(error, ctx.config.path);
-  } finally {
-    database?.close(true);
   }
 }
 

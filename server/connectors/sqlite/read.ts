@@ -8,6 +8,7 @@ import { checkDataset } from './datasets.ts';
 import { isStoredTable } from './catalog.ts';
 import { assertUtf8, REPLACEMENT } from './encoding.ts';
 import { type Condition, columnOf, resumeCondition, windowConditions } from './position.ts';
+import { readAt } from './shared-snapshot.ts';
 import { isDate } from '../kits/sql/streams.ts';
 import { cellOf, type SqliteValue, textOf } from './types.ts';
 
@@ -18,7 +19,9 @@ const BATCH_BYTES = 1_000_000;
 export function readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
   if (request.columns.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
   const { name, dataset_sql: sql } = request.stream;
-  return withSnapshot(ctx, async function* (database) {
+  const { snapshot } = request;
+  const within: typeof withSnapshot = snapshot ? (at, work) => readAt(at, snapshot, work) : withSnapshot;
+  return within(ctx, async function* (database) {
     if (sql !== undefined) await checkDataset(ctx, database, { name, sql });
     yield* isIncremental(request)
       ? incrementalBatches(ctx, database, request)

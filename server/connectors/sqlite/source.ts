@@ -14,6 +14,7 @@ import { checkDataset } from './datasets.ts';
 import { compareFileOrigins } from '../kits/sql/cursors/file-origin.ts';
 import { findOrigin } from './origin.ts';
 import { comesRowByRow, readRows } from './read.ts';
+import { keepSnapshot } from './shared-snapshot.ts';
 import { SqliteSourceConfig } from './settings.ts';
 
 export const sqliteSource = defineSource<SqliteSourceConfig>({
@@ -39,6 +40,8 @@ export const sqliteSource = defineSource<SqliteSourceConfig>({
   describe,
   describeDataset: async (ctx, dataset) => datasetStream(dataset, await describeApart(ctx, dataset)),
   read,
+  keepSnapshot,
+  keeps_snapshot_in_process: true,
   origin: { find: findOrigin, compare: compareFileOrigins },
   estimate: (ctx, request) => once(ctx, async (database) => estimatedRows(database, request)),
 });
@@ -49,7 +52,7 @@ async function describe(ctx: Context, stream: StreamSchema): Promise<StreamSchem
 }
 
 async function* read(ctx: Context, request: ReadRequest): AsyncGenerator<Batch> {
-  yield* (await comesRowByRow(ctx, request)) ? readRows(ctx, request) : readApart(ctx, request);
+  yield* request.snapshot || (await comesRowByRow(ctx, request)) ? readRows(ctx, request) : readApart(ctx, request);
 }
 
 async function datasetStreams(ctx: Context): Promise<StreamSchema[]> {

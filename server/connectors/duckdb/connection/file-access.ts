@@ -82,6 +82,13 @@ export async function* reading<Item>(
   }
 }
 
+/** Keeps the file open, so that nothing can be written to it. @returns how to let go of it */
+export async function openForReaders(ctx: FileContext, { path, name }: Place): Promise<() => Promise<void>> {
+  await whenFree(ctx, name, () => startReading(path));
+  let closing: Promise<void> | null = null;
+  return () => (closing ??= stopReading(path));
+}
+
 /** A connection to a file, of which messages may tell the name. */
 export interface Opened {
   connection: DuckDBConnection;

@@ -12,6 +12,7 @@ import { duckdbNames, identifier, literal } from '../connection/sql.ts';
 import { cellSql, valueSql } from '../connection/types.ts';
 import { limits } from '../write/replace-window.ts';
 import { asDescribed } from './datasets.ts';
+import { assertAt } from './shared-snapshot.ts';
 
 type Context = ConnectorContext<DuckDbSourceConfig>;
 
@@ -24,6 +25,7 @@ export async function* readRows(ctx: Context, wanted: ReadRequest): AsyncGenerat
   const file = await existingFile(ctx);
   try {
     yield* reading(ctx, file, async function* (connection) {
+      if (wanted.snapshot) await assertAt(file, wanted.snapshot);
       const request = await asDescribed({ connection, place: file }, wanted);
       yield* isIncremental(request)
         ? incrementalBatches(ctx, connection, request)

@@ -31,7 +31,9 @@ export const duckdb: Dialect = {
   findNames: (schema, table) => {
     const here = `database_name = '${DATABASE}' and ${same('schema_name', schema)}`;
     return `select (select 1 from duckdb_schemas() where ${here} limit 1),
-      (select 1 from duckdb_tables() where ${here} and ${same('table_name', table)} limit 1)`;
+      (select 1 from duckdb_tables() where ${here} and ${same('table_name', table)} limit 1),
+      (select to_json(list(column_name))::varchar from duckdb_columns()
+        where ${here} and ${same('table_name', table)})`;
   },
   createSchema: (schema) => `create schema ${DATABASE}.${identifier(schema)}`,
   columnTypes: (columns) => columns.map(columnType),

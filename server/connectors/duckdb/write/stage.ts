@@ -96,12 +96,12 @@ export class Stage {
   }
 
   /** Appends the rows to the table, in the open transaction. */
-  async insert(): Promise<void> {
+  async insert(into: string): Promise<void> {
     if (this.rows === 0) return;
     const columns = this.target.typed.map((_, at) => `c${at}`).join(', ');
     const names = columnList(this.target.typed.map(({ name }) => name));
     const values = `SELECT ${columns} FROM (${this.values()})`;
-    await execute(this.connection, `INSERT INTO ${this.target.relation} (${names}) ${values}`);
+    await execute(this.connection, `INSERT INTO ${into} (${names}) ${values}`);
   }
 
   /** Takes out rows that cannot be loaded. */

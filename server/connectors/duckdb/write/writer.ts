@@ -3,6 +3,8 @@ import type { SqlSession } from '../../kits/sql/dialect.ts';
 import type { Merged } from '../../kits/sql/merge.ts';
 import type { DataError } from '../../contract/errors.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
+import { shortHash } from '../../kits/sql/names.ts';
+import { READY, readyTable } from '../../kits/sql/publish/ready.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
 import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
@@ -13,6 +15,7 @@ import { type Engine, execute, sessionOf } from '../connection/engine.ts';
 import { duckDbError, isMisfit, type Place } from '../connection/failures.ts';
 import { writing } from '../connection/file-access.ts';
 import type { DuckDbDestinationConfig } from '../connection/settings.ts';
+import { relation } from '../connection/sql.ts';
 import { duckdb } from './dialect.ts';
 import { merge } from './merge.ts';
 import { DuckDbRejects } from './rejects.ts';
@@ -41,6 +44,8 @@ export function duckDbWriter(ctx: Context, work: Work & { state: StateRow }): Sq
 
 class FileLoad implements RowLoad {
   readonly incremental: boolean;
+  /** The table that stays aside until it is published. */
+  readonly #fresh: string | null;
   readonly #stage: Stage;
   readonly #session: SqlSession;
   readonly #rejects: DuckDbRejects | null;
@@ -55,6 +60,7 @@ class FileLoad implements RowLoad {
     const { mode, complete, replace_window } = target;
     // A part of these would be nothing to go on from.
     this.incremental = mode !== 'overwrite' && !replace_window && !(mode === 'soft_delete' && complete);
+    this.#fresh = target.publish_with == null ? null : freshName(target);
     this.#stage = new Stage(engine.connection, target);
     this.#session = sessionOf(engine.connection, place);
     const stage = { connection: engine.connection, target, stage: this.#stage };
@@ -97,10 +103,11 @@ class FileLoad implements RowLoad {
         return await inTransaction(connection, async () => {
           const { taken: rows, bytes } = this.#stage;
           // The fence comes first: a fenced attempt must learn that, not what is wrong with its rows.
-          await record({ rows, bytes });
+          const extra = { [READY]: this.#fresh && JSON.stringify(readyTable(this.work.target, this.#fresh)) };
+          await record({ rows, bytes, extra });
           const done = await this.#loadRows();
           await this.#rejects?.commit();
-          if (done.updated + done.deleted > 0) await record({ rows, bytes, ...done });
+          if (done.updated + done.deleted > 0) await record({ rows, bytes, extra, ...done });
         });
       } catch (error) {
         if (!(await this.#rejects?.takeViolation(error, () => this.#loadRows()))) throw error;
@@ -112,13 +119,14 @@ class FileLoad implements RowLoad {
   async #loadRows(): Promise<Merged> {
     const { engine, target } = this.work;
     const { connection } = engine;
-    const existing = await findTable(connection, target.schema, target.table);
+    const name = this.#fresh ?? target.table;
+    const existing = await findTable(connection, target.schema, name);
     const isNew = existing === null || target.mode === 'overwrite';
-    if (existing && isNew) await execute(connection, `DROP TABLE ${target.relation}`);
-    if (isNew) await createTable({ session: this.#session, dialect: duckdb }, target, { name: target.table, key: [] });
+    if (existing && isNew) await execute(connection, `DROP TABLE ${relation(target.schema, name)}`);
+    if (isNew) await createTable({ session: this.#session, dialect: duckdb }, target, { name, key: [] });
     if (isMerge(target)) return merge(this.#session, target, this.#stage);
     const deleted = target.replace_window ? await deleteWindow(connection, target, target.replace_window) : 0;
-    await this.#stage.insert();
+    await this.#stage.insert(relation(target.schema, name));
     return { updated: 0, deleted };
   }
 
@@ -145,6 +153,9 @@ class FileLoad implements RowLoad {
     if (!this.#closed) this.work.engine.connection.interrupt();
   };
 }
+
+const freshName = ({ table, connection_id, stream_id, stream_run_id, fence }: Target) =>
+  `${table}__new_${shortHash(connection_id, stream_id, stream_run_id, fence)}`;
 
 /** Rolls back whatever `work` throws. */
 export async function inTransaction<Result>(

@@ -257,6 +257,7 @@ function countsOf(text: string): WriteCounts {
 }
 
 const TRUE = new Set(['t', 'true', '1']);
+export const isTrue = (text: string | null | undefined): boolean => TRUE.has(text ?? '');
 
 function storedState([, state, version, streamRun, finished, counts]: Row, target: PlacedTarget): CommittedState {
   const sameRun = streamRun === target.stream_run_id;
@@ -264,7 +265,7 @@ function storedState([, state, version, streamRun, finished, counts]: Row, targe
     state: state == null ? null : JSON.parse(state),
     state_version: Number(version),
     same_stream_run: sameRun,
-    finished: sameRun && TRUE.has(finished ?? ''),
+    finished: sameRun && isTrue(finished),
     counts: { ...NO_COUNTS, ...(sameRun && counts ? countsOf(counts) : null) },
   };
 }

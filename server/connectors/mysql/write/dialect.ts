@@ -40,6 +40,8 @@ export const mysqlDialect = (version: ServerVersion): Dialect => ({
   findNames: (schema, table) =>
     `select (select 1 from information_schema.schemata where schema_name = ${literal(schema)}),
       (select 1 from information_schema.tables
+        where table_schema = ${literal(schema)} and table_name = ${literal(table)}),
+      (select concat('["', group_concat(column_name separator '","'), '"]') from information_schema.columns
         where table_schema = ${literal(schema)} and table_name = ${literal(table)})`,
   createSchema: (schema) => `create database ${identifier(schema)} default character set utf8mb4`,
   columnTypes: (columns, primaryKey) => columnTypes(columns, { primaryKey, version }),

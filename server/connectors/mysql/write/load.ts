@@ -2,6 +2,7 @@ import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { Cell } from '../../contract/connector.ts';
 import { columnList, type Dialect } from '../../kits/sql/dialect.ts';
 import { shortHash } from '../../kits/sql/names.ts';
+import { type ReadyTable, readyTable } from '../../kits/sql/publish/ready.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type Stage, stageOf } from '../../kits/sql/stage.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
@@ -10,7 +11,7 @@ import { adaptTable, createTable } from '../../kits/sql/tables.ts';
 import { isMerge, keyOf } from '../../kits/sql/target.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import { derivedName, relation } from '../connection/sql.ts';
-import { bareName, isUnsigned } from '../connection/types.ts';
+import { castType } from './cast-type.ts';
 import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { notePending, type PendingTable } from './pending-table.ts';
 import { replaceWindow } from './replace-window.ts';
@@ -47,6 +48,7 @@ interface Completed {
   changed?: ChangedValues;
   /** Committed with the state. */
   pending?: PendingTable;
+  ready?: ReadyTable;
 }
 
 export interface Work {
@@ -89,7 +91,8 @@ function append(work: Work): Load {
 /**
  * The rows go into a new table, whose name is in the state table before it is created. The last transaction notes,
  * with the state, that the new table replaces the old one; the swap follows. After a crash in between, the next attempt
- * to open the stream finds that note and swaps first: from the commit on the run counts as done, and is.
+ * to open the stream finds that note and swaps first: from the commit on the run counts as done, and is. With
+ * `publish_with` the new table stays aside until `publish`.
  */
 function overwrite(work: Work): Load {
   const { session, dialect, target, state } = work;
@@ -98,6 +101,7 @@ function overwrite(work: Work): Load {
   const swap = { schema, table, fresh };
   const freshRelation = relation(schema, fresh);
   const pending = (phase: PendingTable['phase']): PendingTable => ({ name: fresh, table, phase });
+  const isPublished = target.publish_with != null;
   let copied = false;
   return {
     incremental: false,
@@ -108,6 +112,7 @@ function overwrite(work: Work): Load {
       return freshRelation;
     },
     async complete() {
+      if (isPublished) return { updated: 0, ready: readyTable(target, fresh) };
       const old = await findTable(session, schema, table);
       copied = old !== null && (await hasAttachments(session, swap));
       if (!old || !copied) return { updated: 0, pending: pending('swapping') };
@@ -125,17 +130,12 @@ function overwrite(work: Work): Load {
       return { updated: 0, changed, pending: pending('loading') };
     },
     async finish() {
+      if (isPublished) return;
       if (copied) await session.query(`drop table if exists ${freshRelation}`, { slow: true });
       else await swapIn(session, swap);
       await notePending(session, state, null);
     },
   };
-}
-
-/** What CAST accepts. A FLOAT shows other digits than it holds. */
-function castType(type: string): string | null {
-  if (bareName(type).endsWith('int')) return isUnsigned(type) ? 'unsigned' : 'signed';
-  return /^(decimal|date|datetime|time)\b/.test(type) ? type.replace(' unsigned', '') : null;
 }
 
 /** The stage is a temporary table, gone with the session. */

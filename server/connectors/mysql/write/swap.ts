@@ -14,12 +14,16 @@ export interface Swap {
   fresh: string;
 }
 
+/** The name of the replaced table until it is dropped. */
+export const oldName = ({ table, fresh }: Pick<Swap, 'table' | 'fresh'>) =>
+  derivedName(table, `__old_${shortHash(fresh)}`);
+
 /**
  * Replaces the old table by the new one. May be repeated after a crash at any point. The rename is atomic: readers see
  * one table or the other. Grants belong to the name and stay.
  */
 export async function swapIn(session: MysqlSession, { schema, table, fresh }: Swap): Promise<void> {
-  const old = derivedName(table, `__old_${shortHash(fresh)}`);
+  const old = oldName({ table, fresh });
   if (await findTable(session, schema, fresh)) {
     const steps = [`${relation(schema, fresh)} to ${relation(schema, table)}`];
     if (await findTable(session, schema, table))

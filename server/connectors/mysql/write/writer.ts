@@ -1,6 +1,7 @@
 import type { Cell, ConnectorContext } from '../../contract/connector.ts';
 import type { DataError } from '../../contract/errors.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
+import { READY } from '../../kits/sql/publish/ready.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
 import { StagedChanges } from '../../kits/sql/staged-changes.ts';
 import { type Loaded, type RowLoad, SqlWriter } from '../../kits/sql/writer.ts';
@@ -83,7 +84,7 @@ class MysqlLoad implements RowLoad {
     if (prepared) await this.#complete(record);
     else {
       await session.query('start transaction');
-      await record({ rows: 0, bytes: 0, extra: pendingState(null) });
+      await record({ rows: 0, bytes: 0, extra: { ...pendingState(null), [READY]: null } });
     }
     if (finished) this.#mayLeave = false;
     await session.query('commit', { slow: true });
@@ -93,9 +94,14 @@ class MysqlLoad implements RowLoad {
   async #complete(record: (loaded: Loaded) => Promise<void>): Promise<void> {
     await this.#loader.flush();
     const { rows, bytes } = this.#loader;
-    const { pending = null, ...done } = await this.#load.complete(this.#rejects?.rejects ?? null);
+    const { pending = null, ready = null, ...done } = await this.#load.complete(this.#rejects?.rejects ?? null);
     await this.#rejects?.commit();
-    await record({ rows, bytes, ...done, extra: pendingState(pending) });
+    await record({
+      rows,
+      bytes,
+      ...done,
+      extra: { ...pendingState(pending), [READY]: ready && JSON.stringify(ready) },
+    });
   }
 
   close(): Promise<void> {

@@ -1,20 +1,25 @@
 import { warnOfChanged } from '../../cells/value-gate.ts';
-import type { ConnectorContext, PublishedStream, PublishGroup } from '../../contract/connector.ts';
-import { ConfigurationError, FencedError } from '../../contract/errors.ts';
+import type { ConnectorContext, PublishGroup } from '../../contract/connector.ts';
+import {
+  discardReady,
+  ofStreams,
+  type PlacedGroup,
+  publishedTarget,
+  READY,
+  readyTables,
+  recordPublished,
+} from '../../kits/sql/publish/ready.ts';
 import { STATE_TABLE } from '../../kits/sql/state-row.ts';
-import { resolveTarget } from '../../kits/sql/target.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { literal, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
 import { lockTogether } from './locks.ts';
-import { dropReady, parseReady, READY, type ReadyTable } from './ready.ts';
 import { attachments, insertFresh, prepareInPlace, refuseReferenced, replaceTable } from './swap.ts';
 import { findTable } from './tables.ts';
 import type { PgTable, PgTarget } from './target.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
-type Placed = PublishGroup & { schema: string };
 
 /** A complete new table, and the table that it replaces. */
 interface Replacement {
@@ -29,56 +34,35 @@ export async function publishTables(ctx: Context, group: PublishGroup): Promise<
   await inTransaction(ctx, async (session) => {
     // Before the states, for which other streams would wait meanwhile.
     await lockTogether(session, await presentTables(session, placed));
-    const ready = await readyTables(session, placed);
-    if (ready === null) return;
+    const db = { session, dialect: postgres };
+    const found = await readyTables(db, placed);
+    if (found === null) return;
     const tables: Replacement[] = [];
-    for (const one of ready) {
-      const old = await findTable(session, placed.schema, one.table);
-      tables.push({ target: targetOf(placed, one, old), fresh: one.fresh, old });
+    for (const ready of found) {
+      const old = await findTable(session, placed.schema, ready.table);
+      tables.push({ target: publishedTarget(postgres, placed, { ready, old }), fresh: ready.fresh, old });
     }
     await replaceAll(ctx, session, tables);
-    await session.query(
-      `update ${relation(placed.schema, STATE_TABLE)} set finished = true, ${READY} = null, updated_at = now()
-        where connection_id = ${literal(group.connection_id)} and stream_id in (${streamIds(group.streams)})`,
-    );
+    await recordPublished(db, placed);
   });
 }
 
-/** Also takes the streams out of the hands of attempts with an older fence. */
 export async function discardTables(ctx: Context, group: PublishGroup): Promise<void> {
   const placed = { ...group, schema: group.schema ?? ctx.config.schema };
-  await inTransaction(ctx, async (session) => {
-    const table = relation(placed.schema, STATE_TABLE);
-    const { rows } = await session.query('select to_regclass($1)', { values: [table] });
-    // Nothing was ever opened here.
-    if (rows[0]?.[0] == null) return;
-    const states = await lockStates(session, placed);
-    for (const stream of group.streams) {
-      const state = states.get(stream.stream_id);
-      if (!state || state.fence > stream.fence) continue;
-      const left = state.ready?.stream_run_id === stream.stream_run_id ? state.ready : null;
-      if (left) await dropReady(session, placed.schema, left);
-      await session.query(
-        `update ${table} set fence = ${stream.fence}${left ? `, ${READY} = null` : ''}
-          where connection_id = ${literal(group.connection_id)} and stream_id = ${literal(stream.stream_id)}`,
-      );
-    }
-  });
+  await inTransaction(ctx, (session) => discardReady({ session, dialect: postgres }, placed));
 }
 
 /** The tables that the new ones replace, as far as they exist. */
-async function presentTables(session: PgSession, { schema, connection_id, streams }: Placed): Promise<string[]> {
+async function presentTables(session: PgSession, group: PlacedGroup): Promise<string[]> {
+  const { schema } = group;
   const { rows } = await session.query(
     `select c.relname from ${relation(schema, STATE_TABLE)} s
        join pg_namespace n on n.nspname = ${literal(schema)}
        join pg_class c on c.relnamespace = n.oid and c.relkind in ('r', 'p') and c.relname = s.${READY}::jsonb ->> 'table'
-      where s.connection_id = ${literal(connection_id)} and s.stream_id in (${streamIds(streams)})`,
+      where ${ofStreams({ dialect: postgres }, group)}`,
   );
   return rows.map(([name]) => relation(schema, name!));
 }
-
-const streamIds = (streams: readonly PublishedStream[]) =>
-  streams.map(({ stream_id }) => literal(stream_id)).join(', ');
 
 async function inTransaction(ctx: Context, work: (session: PgSession) => Promise<void>): Promise<void> {
   const session = await PgSession.open(ctx, { phase: 'run' });
@@ -91,77 +75,6 @@ async function inTransaction(ctx: Context, work: (session: PgSession) => Promise
   } finally {
     await session.close();
   }
-}
-
-interface StoredState {
-  fence: number;
-  stream_run_id: string | null;
-  finished: boolean;
-  ready: ReadyTable | null;
-}
-
-async function lockStates(
-  session: PgSession,
-  { schema, connection_id, streams }: Placed,
-): Promise<Map<string, StoredState>> {
-  const { rows } = await session.query(
-    `select stream_id, fence, stream_run_id, finished, ${READY} from ${relation(schema, STATE_TABLE)}
-      where connection_id = ${literal(connection_id)}
-        and stream_id in (${streamIds(streams)})
-      order by stream_id for update`,
-  );
-  return new Map(
-    rows.map(([stream_id, fence, stream_run_id, finished, ready]) => [
-      stream_id!,
-      {
-        fence: Number(fence),
-        stream_run_id: stream_run_id ?? null,
-        finished: finished === 't',
-        ready: parseReady(ready),
-      },
-    ]),
-  );
-}
-
-/** Null: an earlier call has published them. */
-async function readyTables(session: PgSession, group: Placed): Promise<ReadyTable[] | null> {
-  const states = await lockStates(session, group);
-  const isPublished = ({ stream_id, stream_run_id }: PublishedStream) => {
-    const state = states.get(stream_id);
-    return state?.stream_run_id === stream_run_id && state.finished && state.ready === null;
-  };
-  if (group.streams.every(isPublished)) return null;
-  return group.streams.map((stream) => {
-    const state = states.get(stream.stream_id);
-    if (!state || state.fence !== stream.fence) throw new FencedError(state?.fence ?? null);
-    const { ready } = state;
-    if (ready?.stream_run_id === stream.stream_run_id && ready.publish_with === group.publish_with) return ready;
-    throw new ConfigurationError(
-      'table_not_ready',
-      `The new rows of a stream of the run are no longer in the schema ${group.schema}, so none of its tables can be published. Run the connection again`,
-    );
-  });
-}
-
-function targetOf({ schema, connection_id, publish_with }: Placed, ready: ReadyTable, old: PgTable | null): PgTarget {
-  const { table, columns, primary_key, stream_run_id, inexact_values } = ready;
-  const target = {
-    schema,
-    table,
-    columns,
-    primary_key,
-    publish_with,
-    connection_id,
-    stream_run_id,
-    inexact_values,
-    mode: 'overwrite' as const,
-    cursor_column: null,
-    stream_id: '',
-    connection_run_id: '',
-    fence: 0,
-    state_version: 0,
-  };
-  return resolveTarget(postgres, target, old);
 }
 
 /**

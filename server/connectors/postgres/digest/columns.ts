@@ -51,7 +51,9 @@ export const digestColumns = (
 
 function native({ sql, type }: TypedExpression): DigestColumn {
   if (TEXTS.includes(type)) return { ...asText(`${sql}::text`), text: sql };
-  return { value: sql, sorted: sql, text: `${sql}::text`, parse: (text) => `${literal(text)}::${type}` };
+  // PostgreSQL's hash of a bigint is that of its halves, taken together: 1 has that of 2^32. The upper half tells them apart.
+  const value = classOf(type) === 'integer' ? `${sql}, ${sql}::bigint >> 32` : sql;
+  return { value, sorted: sql, text: `${sql}::text`, parse: (text) => `${literal(text)}::${type}` };
 }
 
 /** Types of which all dialects have the same canonical text. Floats, intervals and documents are not among them. */

@@ -22,7 +22,7 @@ export interface DigestDialect {
 
 /** A column as SQL. */
 export interface DigestColumn {
-  /** The value that is hashed. */
+  /** The value that is hashed, or several. */
   value: string;
   /** The value that is compared and sorted: texts by their bytes. */
   sorted: string;

@@ -19,9 +19,9 @@ const ASSETS: Record<string, { type: string; body: () => Blob | string }> = {
   'reference.js': { type: 'text/javascript; charset=utf-8', body: file('reference/reference.js') },
   'forward.js': { type: 'text/javascript; charset=utf-8', body: () => FORWARD },
   ...Object.fromEntries(
-    Object.entries(PICTURES).map(([file, url]) => [
+    Object.entries(PICTURES).map(([picture, url]) => [
       url.split('/').at(-1)!,
-      { type: 'image/png', body: () => Bun.file(join(ROOT, file)) },
+      { type: 'image/png', body: () => Bun.file(join(ROOT, picture)) },
     ]),
   ),
 };

@@ -63,6 +63,8 @@ export const ERROR_CODES = [
   'invalid_parameter',
   'invalid_reference',
   'invalid_rule',
+  'invalid_scim_filter',
+  'invalid_scim_value',
   'invalid_secret',
   'invalid_ssh_key',
   'invalid_token',

@@ -35,11 +35,11 @@ export async function claimStreams(db: Db, stream_run_id: string, worker_id: str
   const run = await lockRunOf(db, stream_run_id);
   const read = run && (await howRead(db, stream_run_id));
   if (!run || !read) return NONE;
-  // Such a source holds snapshots in one process.
-  if (isKeptInProcess(read)) return claimWithKeeper(db, { run, stream_run_id, worker_id });
   const sharers = canShareLog(run, read) ? await sharersOf(db, run.id) : [];
   const others = sharers.filter(({ id }) => id !== stream_run_id);
   const shares_log = others.length < sharers.length;
+  // Such a source holds snapshots in one process.
+  if (!shares_log && isKeptInProcess(read)) return claimWithKeeper(db, { run, stream_run_id, worker_id });
   if (shares_log && others.some(({ fresh }) => fresh)) {
     const isHeld = sharers.some(({ id, fresh }) => id === stream_run_id && fresh);
     return isHeld ? NONE : { ...NONE, is_early: true };

@@ -216,7 +216,7 @@ export async function claimKeeperOf(
   const found = await unkept(db, run.id);
   if (!found) return null;
   const keeper = await takeKeeper(db, found, worker_id);
-  await readAgain(db, run, stream_run.id);
+  await readAgain(db, run, stream_run);
   const others = await db
     .select({ id: streamRuns.id })
     .from(streamRuns)
@@ -269,10 +269,11 @@ async function isNeeded(db: Db, connection_run_id: string): Promise<boolean> {
 
 /**
  * Takes the streams that were read, or are being read, from a lost snapshot away from their workers.
- * @param claimed is claimed for the next one, with all the others: also those that have not joined the lost one yet
+ * @param claimed is claimed for the next one, with all the others: also those that have not joined the lost one yet. They
+ * get its fence: a newer one could not be exchanged for it.
  */
-async function readAgain(db: Db, run: RunRow, claimed: string | null = null): Promise<string[]> {
-  const joined = claimed === null ? isNotNull(streamRuns.snapshot_generation) : ne(streamRuns.id, claimed);
+async function readAgain(db: Db, run: RunRow, claimed: StreamRunRow | null = null): Promise<string[]> {
+  const joined = claimed ? ne(streamRuns.id, claimed.id) : isNotNull(streamRuns.snapshot_generation);
   const again = await db
     .update(streamRuns)
     .set({
@@ -280,7 +281,7 @@ async function readAgain(db: Db, run: RunRow, claimed: string | null = null): Pr
       ready: null,
       snapshot_generation: null,
       // Invalidates the claims: the workers let go with their next heartbeat.
-      fence: sql`nextval('stream_run_fence')`,
+      fence: claimed ? claimed.fence : sql`nextval('stream_run_fence')`,
       attempts_without_progress: sql`greatest(${streamRuns.attempts_without_progress} - 1, 0)`,
     })
     .where(

@@ -290,66 +290,68 @@ describe.skipIf(mariaDbMissing !== null)('the binary log of MariaDB as a source'
       await worker.exited;
     }, 240_000);
 
-    test('is renamed into a MariaDB together, or replaces rows together where a table has an index', async () => {
-      const [database, other] = [await bank(), await server.database()];
-      const made = await makePipeline(service, {
-        source: { name: 'mysql', parameters: access(server, database) },
-        destination: { name: 'mysql', parameters: access(server, other) },
-        stream: overwrite,
-      });
-      const worker = await startWorker(service.deps);
-      const tables = async () => {
-        const rows = await server.sql(
-          `select table_name as name from information_schema.tables where table_schema = '${other}'`,
-        );
-        return rows.map(({ name }) => String(name)).toSorted();
-      };
-      const shown = async () => {
-        const [row] = await server.sql('select (select n from checking) as a, (select n from savings) as b', other);
-        return Object.values(row ?? {}).map(Number);
-      };
-      const run = async () => {
-        const run_id = await made.start();
-        const { status, warnings } = await runEnded(service, run_id, 60_000);
-        const [row] = await db.select().from(snapshots).where(eq(snapshots.connection_run_id, run_id));
-        return { status, warnings, is_settled: row?.settled_at !== null };
-      };
-      const done = { status: 'succeeded' as const, warnings: [], is_settled: true };
-      expect(await run()).toEqual(done);
-      expect(await shown()).toEqual([600, 400]);
-      await transfer(database, 5);
-      expect(await run()).toEqual(done);
-      expect(await shown()).toEqual([595, 405]);
-      expect(await tables()).toEqual(['_pipeline_state', 'checking', 'savings']);
+    describe('in this process', () => {
+      let worker: Awaited<ReturnType<typeof startWorker>>;
+      beforeAll(async () => void (worker = await startWorker(service.deps)));
+      afterAll(() => worker.stop());
 
-      await server.sql('alter table savings add index amounts (n)', other);
-      await transfer(database, 5);
-      expect(await run()).toEqual(done);
-      expect(await shown()).toEqual([590, 410]);
-      expect(await tables()).toEqual(['_pipeline_state', 'checking', 'savings']);
-      expect(await server.sql(`show index from savings where key_name = 'amounts'`, other)).toHaveLength(1);
-      await worker.stop();
-    }, 120_000);
+      test('is renamed into a MariaDB together, or replaces rows together where a table has an index', async () => {
+        const [database, other] = [await bank(), await server.database()];
+        const made = await makePipeline(service, {
+          source: { name: 'mysql', parameters: access(server, database) },
+          destination: { name: 'mysql', parameters: access(server, other) },
+          stream: overwrite,
+        });
+        const tables = async () => {
+          const rows = await server.sql(
+            `select table_name as name from information_schema.tables where table_schema = '${other}'`,
+          );
+          return rows.map(({ name }) => String(name)).toSorted();
+        };
+        const shown = async () => {
+          const [row] = await server.sql('select (select n from checking) as a, (select n from savings) as b', other);
+          return Object.values(row ?? {}).map(Number);
+        };
+        const run = async () => {
+          const run_id = await made.start();
+          const { status, warnings } = await runEnded(service, run_id, 60_000);
+          const [row] = await db.select().from(snapshots).where(eq(snapshots.connection_run_id, run_id));
+          return { status, warnings, is_settled: row?.settled_at !== null };
+        };
+        const done = { status: 'succeeded' as const, warnings: [], is_settled: true };
+        expect(await run()).toEqual(done);
+        expect(await shown()).toEqual([600, 400]);
+        await transfer(database, 5);
+        expect(await run()).toEqual(done);
+        expect(await shown()).toEqual([595, 405]);
+        expect(await tables()).toEqual(['_pipeline_state', 'checking', 'savings']);
 
-    test('needs a right, without which each stream is read at its own moment', async () => {
-      const database = await bank();
-      const made = await makePipeline(service, {
-        source: { name: 'mysql', parameters: { ...access(server, database), ...READER } },
-        destination: { name: 'postgres', parameters: postgresParameters(to.url) },
-        stream: overwrite,
-        connection: { destination_schema: 'unlocked' },
-      });
-      const worker = await startWorker(service.deps);
-      const warned = async () => (await runEnded(service, await made.start(), 60_000)).warnings;
-      expect((await warned()).map(({ code, message }) => [code, message])).toEqual([
-        ['read_by_stream', expect.stringContaining('GRANT RELOAD or LOCK TABLES')],
-        ['read_by_stream', expect.stringContaining('GRANT RELOAD or LOCK TABLES')],
-      ]);
-      await server.sql(`grant lock tables on ${database}.* to reader`);
-      expect(await warned()).toEqual([]);
-      expect(await balances('unlocked')).toEqual([600, 400]);
-      await worker.stop();
-    }, 120_000);
+        await server.sql('alter table savings add index amounts (n)', other);
+        await transfer(database, 5);
+        expect(await run()).toEqual(done);
+        expect(await shown()).toEqual([590, 410]);
+        expect(await tables()).toEqual(['_pipeline_state', 'checking', 'savings']);
+        expect(await server.sql(`show index from savings where key_name = 'amounts'`, other)).toHaveLength(1);
+      }, 120_000);
+
+      test('needs a right, without which each stream is read at its own moment', async () => {
+        const database = await bank();
+        const made = await makePipeline(service, {
+          source: { name: 'mysql', parameters: { ...access(server, database), ...READER } },
+          destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+          stream: overwrite,
+          connection: { destination_schema: 'unlocked' },
+        });
+        const warned = async () => (await runEnded(service, await made.start(), 60_000)).warnings;
+        expect((await warned()).map(({ code, message }) => [code, message])).toEqual([
+          ['read_by_stream', expect.stringContaining('GRANT RELOAD or LOCK TABLES')],
+          ['read_by_stream', expect.stringContaining('GRANT RELOAD or LOCK TABLES')],
+        ]);
+        await server.sql(`grant lock tables on ${database}.* to reader`);
+        expect(await warned()).toEqual([]);
+        expect(await balances('unlocked')).toEqual([600, 400]);
+      }, 120_000);
+    });
   });
 });
 

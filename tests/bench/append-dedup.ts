@@ -72,6 +72,7 @@ async function connect(round: number): Promise<string> {
     cursor_field: ['changed'],
     destination_sync_mode: 'append_dedup',
     destination_table: 'merged_by_run',
+    shared_destination_table: true,
   };
   const body = {
     name: `round ${round}`,

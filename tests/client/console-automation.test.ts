@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { visit } from '../support/browser.ts';
-import { startConsole } from '../support/console.ts';
+import { noticed, startConsole } from '../support/console.ts';
 import { runEnded } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
@@ -87,7 +87,7 @@ test('a chat message goes to a channel that the chat lists', async () => {
   expect(made.actions).toMatchObject([{ type: 'send_chat_message', channel_id: 'C1' }]);
   await page.getByRole('textbox', { name: 'Cooldown (min)' }).fill('30');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('Trigger saved').waitFor();
+  await noticed(page, 'Trigger saved');
   await page.getByRole('button', { name: 'Delete trigger' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete trigger' }).click();
   await page.getByRole('heading', { name: 'Triggers', level: 1 }).waitFor();
@@ -102,7 +102,7 @@ test('a system trigger gets an action; a proactive one waits for the expected ev
   await page.getByRole('menuitem', { name: 'Pause the connection' }).click();
   expect(await page.getByRole('textbox', { name: 'Rule', exact: true }).isDisabled()).toBe(true);
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('Trigger saved').waitFor();
+  await noticed(page, 'Trigger saved');
   const actions = page.locator('.actions > li');
   // The action of the notifications, which were set up before, stays.
   expect(await actions.count()).toBe(2);

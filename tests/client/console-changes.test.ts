@@ -3,7 +3,7 @@ import postgres from 'postgres';
 import { samplesOf } from '../../client/console/as-code/samples.ts';
 import { readConnectionString } from '../../client/console/parameter-form/connection-string.ts';
 import { faultsOf, visit } from '../support/browser.ts';
-import { startConsole } from '../support/console.ts';
+import { noticed, startConsole } from '../support/console.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { makerOf, postgresParameters } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
@@ -136,7 +136,7 @@ test('in the catalog, a field is masked for all connections, and a query is test
   await page.getByRole('combobox', { name: 'Masking of note' }).click();
   await page.getByRole('option', { name: 'Redact' }).click();
   await page.getByRole('button', { name: 'Save settings' }).click();
-  await page.getByText('Settings saved').waitFor();
+  await noticed(page, 'Settings saved');
   const { body } = await call('GET', `/account_connectors/${source_id}/catalog`);
   expect(body[0].fields[2]).toMatchObject({ name: 'note', override: { masking: 'redact', excluded: null } });
   await page.getByRole('button', { name: 'New dataset' }).click();
@@ -150,7 +150,7 @@ test('in the catalog, a field is masked for all connections, and a query is test
   await shoot(page, 'dataset');
   expect(await faultsOf(page)).toEqual([]);
   await page.getByRole('button', { name: 'Test and save' }).click();
-  await page.getByText('Datasets saved').waitFor();
+  await noticed(page, 'Datasets saved');
   await page.getByRole('searchbox', { name: 'Search streams and fields' }).fill('large');
   await page.getByRole('button', { name: /^large_orders 2 fields/ }).waitFor();
   await visit(page, `/console/connections/${id}`);

@@ -3,7 +3,7 @@ import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { visit } from '../support/browser.ts';
-import { startConsole } from '../support/console.ts';
+import { noticed, startConsole } from '../support/console.ts';
 import { getRun, runEnded } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
@@ -127,7 +127,7 @@ test('streams are deselected, masked and filtered, and saved', async () => {
   await page.getByRole('option', { name: 'is greater than' }).click();
   await page.getByRole('textbox', { name: 'Filter value' }).fill('5');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('Streams saved').waitFor();
+  await noticed(page, 'Streams saved');
   const { body } = await api.call('GET', `/connections/${connection.id}`);
   const [first, second] = body.streams;
   expect(second.selected).toBeFalse();
@@ -168,7 +168,7 @@ test('a schedule is shown with its next runs before it is saved; an invalid one 
   await cron.fill('30 6 * * 1-5');
   await preview.locator('time').first().waitFor();
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('Settings saved').waitFor();
+  await noticed(page, 'Settings saved');
   const { body } = await api.call('GET', `/connections/${connection.id}`);
   expect(body.schedule).toMatchObject({ type: 'cron', cron_expression: '30 6 * * 1-5' });
   expect(complaints).toEqual([]);

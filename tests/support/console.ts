@@ -1,6 +1,7 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll } from 'bun:test';
+import type { Page } from 'playwright-core';
 import type { Config } from '../../server/platform/config.ts';
 import { createApp } from '../../server/http/app.ts';
 import { CONSOLE_HEADER } from '../../server/http/session.ts';
@@ -52,3 +53,11 @@ export async function startConsole(config: Partial<Config> = {}) {
   };
 }
 export type Console = Awaited<ReturnType<typeof startConsole>>;
+
+/** Waits for a notification, and closes it: beside a later one with the same text, neither could be told from the other. */
+export async function noticed(page: Page, text: string): Promise<void> {
+  const notice = page.locator('.mantine-Notification-root', { hasText: text });
+  await notice.waitFor();
+  await notice.locator('.mantine-Notification-closeButton').click();
+  await notice.waitFor({ state: 'detached' });
+}

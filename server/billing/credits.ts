@@ -44,8 +44,8 @@ export const isMomentary = (refusal: MovementRefusal): boolean =>
   (refusal.code === 'account_limit_reached' && refusal.limit === 'max_live_runs');
 
 /**
- * The account plan that decides whether a run may start. Where credits or the operator's limits can run out, the account is locked and read
- * again, so that each start sees what the starts before it have reserved.
+ * The account plan that decides whether a run may start. Where credits or the operator's limits can run out, the account
+ * is locked and read again, so that each start sees what the starts before it have reserved.
  */
 export async function holdCredits(db: Db, seen: AccountPlan, now: Date): Promise<AccountPlan> {
   return (await holdAllCredits(db, [seen], now)).get(seen.account.id) ?? seen;

@@ -16,16 +16,6 @@ export async function findConflict(
   wanted: { connection_id: string; stream_ids: string[]; windows: readonly OpenSpan[] },
 ): Promise<string | null> {
   const { connection_id, stream_ids, windows } = wanted;
-  const sameStreams = db
-    .select({ id: streamRuns.id })
-    .from(streamRuns)
-    .where(
-      and(
-        eq(streamRuns.connection_run_id, connectionRuns.id),
-        inArray(streamRuns.status, LIVE_STREAM),
-        inArray(streamRuns.stream_id, stream_ids),
-      ),
-    );
   const live = await db
     .select({ id: connectionRuns.id, start: connectionRuns.window_start, end: connectionRuns.window_end })
     .from(connectionRuns)
@@ -33,7 +23,7 @@ export async function findConflict(
       and(
         eq(connectionRuns.connection_id, connection_id),
         inArray(connectionRuns.status, LIVE_RUN),
-        exists(sameStreams),
+        movesOneOf(db, stream_ids),
       ),
     )
     .orderBy(isNotNull(connectionRuns.custom_run_plan_id), asc(connectionRuns.number));
@@ -49,18 +39,7 @@ export async function findPlainConflicts(
   wanted: readonly { connection_id: string; stream_ids: string[] }[],
 ): Promise<Map<string, string>> {
   if (wanted.length === 0) return new Map();
-  // As one parameter: a batch can have more streams than a statement can have parameters.
-  const stream_ids = `{${wanted.flatMap((one) => one.stream_ids).join()}}`;
-  const sameStreams = db
-    .select({ id: streamRuns.id })
-    .from(streamRuns)
-    .where(
-      and(
-        eq(streamRuns.connection_run_id, connectionRuns.id),
-        inArray(streamRuns.status, LIVE_STREAM),
-        sql`${streamRuns.stream_id} = any(${stream_ids}::uuid[])`,
-      ),
-    );
+  const stream_ids = wanted.flatMap((one) => one.stream_ids);
   const live = await db
     .selectDistinctOn([connectionRuns.connection_id], {
       connection_id: connectionRuns.connection_id,
@@ -74,9 +53,26 @@ export async function findPlainConflicts(
           wanted.map(({ connection_id }) => connection_id),
         ),
         inArray(connectionRuns.status, LIVE_RUN),
-        or(isNull(connectionRuns.custom_run_plan_id), exists(sameStreams)),
+        or(isNull(connectionRuns.custom_run_plan_id), movesOneOf(db, stream_ids)),
       ),
     )
     .orderBy(connectionRuns.connection_id, isNotNull(connectionRuns.custom_run_plan_id), asc(connectionRuns.number));
   return new Map(live.map(({ connection_id, id }) => [connection_id, id]));
+}
+
+/** The run has a live stream run of one of these streams. */
+function movesOneOf(db: Db, stream_ids: readonly string[]) {
+  // As one parameter: a batch can have more streams than a statement can have parameters.
+  const given = `{${stream_ids.join()}}`;
+  const moved = db
+    .select({ id: streamRuns.id })
+    .from(streamRuns)
+    .where(
+      and(
+        eq(streamRuns.connection_run_id, connectionRuns.id),
+        inArray(streamRuns.status, LIVE_STREAM),
+        sql`${streamRuns.stream_id} = any(${given}::uuid[])`,
+      ),
+    );
+  return exists(moved);
 }

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { and, eq } from 'drizzle-orm';
 import { type AccountConnectorRow, oauthConsents } from '../../../../db/schema/index.ts';
 import { actorOf, type Ctx, requirePermission } from '../../../api/procedure.ts';
 import { consentPage } from '../../../connector-runtime/consent/call-consent.ts';
@@ -13,7 +12,7 @@ import { overlayParameters, refuseReferences, sealParameters } from '../paramete
 import { findAccountConnector } from '../query.ts';
 import { requireSecretsAgain } from '../secrets/redirected-secrets.ts';
 import type { BeginConsentRequest, BegunConsent, OAuthConsent } from './schema.ts';
-import { hashOf, PENDING_MS, redirectUrl, sealConsent } from './stored.ts';
+import { hashOf, isOfCaller, PENDING_MS, redirectUrl, sealConsent } from './stored.ts';
 
 const random = () => randomBytes(32).toString('base64url');
 
@@ -88,20 +87,8 @@ async function candidateOf(
 
 /** A consent of the caller. @throws ApiError 404 */
 export async function getConsent(ctx: Ctx, input: { oauth_consent_id: string }): Promise<OAuthConsent> {
-  const { user_id, account_id } = ctx.principal;
   const isId = /^[0-9a-f-]{36}$/i.test(input.oauth_consent_id);
-  const [row] = isId
-    ? await ctx.db
-        .select()
-        .from(oauthConsents)
-        .where(
-          and(
-            eq(oauthConsents.id, input.oauth_consent_id),
-            eq(oauthConsents.user_id, user_id),
-            eq(oauthConsents.account_id, account_id),
-          ),
-        )
-    : [];
+  const [row] = isId ? await ctx.db.select().from(oauthConsents).where(isOfCaller(ctx, input.oauth_consent_id)) : [];
   if (!row) throw notFound('Consent');
   const isOver =
     row.status !== 'used' && row.status !== 'failed' && Date.parse(row.expires_at) < ctx.deps.now().getTime();

@@ -1,5 +1,7 @@
 import { randomInt } from 'node:crypto';
-import type { OAuthConsentRow } from '../../../../db/schema/index.ts';
+import { and, eq } from 'drizzle-orm';
+import { type OAuthConsentRow, oauthConsents } from '../../../../db/schema/index.ts';
+import type { Ctx } from '../../../api/procedure.ts';
 import type { Deps } from '../../../deps.ts';
 
 /** How long a person may take at the provider. */
@@ -37,3 +39,11 @@ const CODE_LENGTH = 10;
 export const newCode = () => Array.from({ length: CODE_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
 
 export const redirectUrl = ({ config }: Pick<Deps, 'config'>) => `${config.PUBLIC_URL}/oauth/callback`;
+
+/** The consent is one that the caller began. `id`: a UUID. */
+export const isOfCaller = ({ principal }: Pick<Ctx, 'principal'>, id: string) =>
+  and(
+    eq(oauthConsents.id, id),
+    eq(oauthConsents.user_id, principal.user_id),
+    eq(oauthConsents.account_id, principal.account_id),
+  );

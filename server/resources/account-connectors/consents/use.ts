@@ -7,7 +7,7 @@ import { describeParameters, receivedValue } from '../../../connectors/contract/
 import { badRequest } from '../../../platform/errors.ts';
 import { overlayParameters } from '../parameters.ts';
 import type { GivenConsent } from './schema.ts';
-import { hashOf, openConsent } from './stored.ts';
+import { hashOf, isOfCaller, openConsent } from './stored.ts';
 
 type Values = Record<string, unknown>;
 
@@ -48,15 +48,12 @@ export async function spendConsent(db: Db, { id }: GivenConsent): Promise<void> 
 }
 
 async function usable(ctx: Ctx, { consent, connector, account_connector_id }: Use): Promise<OAuthConsentRow> {
-  const { user_id, account_id } = ctx.principal;
   const [row] = await ctx.db
     .select()
     .from(oauthConsents)
     .where(
       and(
-        eq(oauthConsents.id, consent.id),
-        eq(oauthConsents.user_id, user_id),
-        eq(oauthConsents.account_id, account_id),
+        isOfCaller(ctx, consent.id),
         eq(oauthConsents.status, 'completed'),
         gt(oauthConsents.expires_at, ctx.deps.now().toISOString()),
       ),

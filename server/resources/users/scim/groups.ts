@@ -39,12 +39,13 @@ export async function roleIdsOf(ctx: Ctx, groups: readonly string[]): Promise<st
   return (await rolesNamed(ctx.db, { names, account_id: ctx.principal.account_id })).map(({ id }) => id);
 }
 
-const idOf = (name: string) => Buffer.from(name).toString('base64url');
+/** Groups have no rows of their own. */
+export const groupIdOf = (name: string) => Buffer.from(name).toString('base64url');
 
 export async function listGroups(ctx: Ctx, query: URLSearchParams) {
   const equal = equalityIn(query.get('filter'), ['displayName', 'id']);
   const names = Object.keys((await mappingOf(ctx)).roles).toSorted();
-  const found = names.filter((name) => equal === null || equal[1] === (equal[0] === 'id' ? idOf(name) : name));
+  const found = names.filter((name) => equal === null || equal[1] === (equal[0] === 'id' ? groupIdOf(name) : name));
   const page = pageOf(found, query);
   const isShort = /(^|,)\s*members\s*(,|$)/i.test(query.get('excludedAttributes') ?? '');
   const groups = page.Resources.map((name) => groupOf(ctx, name, isShort));
@@ -52,7 +53,7 @@ export async function listGroups(ctx: Ctx, query: URLSearchParams) {
 }
 
 async function groupOf(ctx: Ctx, name: string, isShort = false) {
-  const id = idOf(name);
+  const id = groupIdOf(name);
   const location = `${ctx.deps.config.PUBLIC_URL}/scim/v2/Groups/${id}`;
   const group = { schemas: [SCHEMAS.group], id, displayName: name, meta: { resourceType: 'Group', location } };
   if (isShort) return group;
@@ -75,7 +76,7 @@ const membersOf = ({ db, principal }: Ctx, name: string): Promise<UserRow[]> =>
     .orderBy(asc(users.id));
 
 async function nameOf(ctx: Ctx, id: string): Promise<string> {
-  const name = Object.keys((await mappingOf(ctx)).roles).find((one) => idOf(one) === id);
+  const name = Object.keys((await mappingOf(ctx)).roles).find((one) => groupIdOf(one) === id);
   if (name === undefined) throw notFound('Group');
   return name;
 }

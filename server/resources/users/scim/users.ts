@@ -8,7 +8,7 @@ import { createUser } from '../create.ts';
 import { selectUser, selectUsers } from '../query.ts';
 import { CreateUserRequest, UpdateUserRequest } from '../schema.ts';
 import { updateUser } from '../update.ts';
-import { roleIdsOf } from './groups.ts';
+import { groupIdOf, roleIdsOf } from './groups.ts';
 import { equalityIn, Flag, Name, type Operation, pageOf, parsed, SCHEMAS, type ScimUser } from './messages.ts';
 
 const presentUser = ({ deps }: Ctx, user: UserRow) => ({
@@ -19,7 +19,7 @@ const presentUser = ({ deps }: Ctx, user: UserRow) => ({
   name: { formatted: user.full_name },
   emails: [{ value: user.email, type: 'work', primary: true }],
   active: user.status !== 'disabled',
-  groups: user.provider_groups.map((name) => ({ value: Buffer.from(name).toString('base64url'), display: name })),
+  groups: user.provider_groups.map((name) => ({ value: groupIdOf(name), display: name })),
   meta: {
     resourceType: 'User',
     created: user.created_at,

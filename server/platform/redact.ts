@@ -1,8 +1,8 @@
 import { MIN_VALUE_LENGTH, valueReplacer } from './find-values.ts';
-import { type Found, findSecrets } from './secret-forms.ts';
+import { REDACTED, replaceForms } from './secret-forms.ts';
 import { secretSpellings } from './secret-spellings.ts';
 
-export const REDACTED = '[redacted]';
+export { REDACTED };
 
 /** Headers whose values can be shown; the values of all others are replaced. */
 const PLAIN_HEADERS = new Set([
@@ -96,10 +96,7 @@ export function createRedactor(secrets: string[]): Redactor {
   // A shorter secret cannot be distinguished from ordinary text: replacing every `1` would make the log useless.
   const long = secrets.filter((secret) => secret.length >= MIN_VALUE_LENGTH);
   const withoutValues = valueReplacer(long.flatMap(secretSpellings), hit);
-  const text = (input: string) => {
-    const output = withoutValues(input);
-    return replaced(output, findSecrets(output), hit);
-  };
+  const text = (input: string) => replaceForms(withoutValues(input), hit);
   const named = (entries: Record<string, string>, isPlain: (name: string) => boolean) =>
     Object.fromEntries(
       Object.entries(entries).map(([name, value]) => [name, isPlain(name) ? text(value) : value === '' ? '' : hit()]),
@@ -126,15 +123,4 @@ function redactQuery(url: string, hit: () => string): string {
     return SECRET_NAME.test(name) && pair.length > name.length + 1 ? `${name}=${hit()}` : pair;
   });
   return `${url.slice(0, start)}?${cleaned.join('&')}`;
-}
-
-function replaced(text: string, found: Found[], hit: () => string): string {
-  let output = '';
-  let copied = 0;
-  for (const { start, end, quoted } of found) {
-    if (text.slice(start, end).includes(REDACTED)) continue;
-    output += text.slice(copied, start) + (quoted ? `"${hit()}"` : hit());
-    copied = end;
-  }
-  return copied === 0 ? text : output + text.slice(copied);
 }

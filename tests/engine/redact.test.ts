@@ -36,8 +36,31 @@ describe('an unstored secret is recognized by its name or form', () => {
     ['x-amz-signature=abcdef', 'abcdef'],
     [`dpm_${'a'.repeat(12)}_${'b'.repeat(49)}`, 'bbbb'],
     ['-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----', 'MIIabc'],
+    ['{"password":"a\\"hunter22"}', 'hunter22'],
+    [JSON.stringify('{"password":"a\\"hunter22"}'), 'hunter22'],
+    [JSON.stringify(JSON.stringify('{"password" : "a\\"hunter22"}')), 'hunter22'],
+    [JSON.stringify("{'password': 'hunter22'}"), 'hunter22'],
+    // Letters whose lower case has more characters.
+    ['İİİİİİİİ token=hunter22', 'hunter22'],
+    // The other side sent this very mark, or the value contains a stored secret.
+    ['"token":"[redacted] hunter22"', 'hunter22'],
+    [`password=${secret.slice(0, 4)}${encodeURIComponent(secret)}hunter22`, 'hunter22'],
+    [`-----BEGIN PRIVATE KEY-----\n${secret}\nMIIabc\n-----END PRIVATE KEY-----`, 'MIIabc'],
+    ['postgres://user:[redacted]hunter22@host/db', 'hunter22'],
   ])('%s', (line, hidden) => {
     expect(text(line)).not.toContain(hidden);
+  });
+  test.each([
+    ['{"password":"hunter22","user":"me"}', '{"password":"[redacted]","user":"me"}'],
+    [JSON.stringify('{"password":"hunter22","user":"me"}'), JSON.stringify('{"password":"[redacted]","user":"me"}')],
+    ["alter role me password 'hunter''22' login", "alter role me password '[redacted]' login"],
+    ['postgres://user:hunter22@host/db', 'postgres://[redacted]@host/db'],
+    ['postgres://user:[redacted]@host/db', 'postgres://user:[redacted]@host/db'],
+  ])('and nothing else, once: %s', (line, expected) => {
+    expect(text(line)).toBe(expected);
+    takeCount();
+    expect(text(expected)).toBe(expected);
+    expect(takeCount()).toBe(0);
   });
   test('secrets in query keys are redacted by name', () => {
     expect(url('https://a.test/x?api_key=12345&page=2')).toBe('https://a.test/x?api_key=[redacted]&page=2');

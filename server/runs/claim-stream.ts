@@ -18,7 +18,7 @@ import { loadSides } from './load-sides.ts';
 import { emitRunEvent } from '../events/run-events.ts';
 import { lockRunOf } from './lock-run.ts';
 import { MAX_LOG_LINES, withLine, withLines } from './log/append-lines.ts';
-import { isGrouped, shareSnapshot, sharedSnapshotOf } from './shared-snapshot.ts';
+import { isGrouped, shareSnapshot, sharedSnapshotOf } from './snapshot/members.ts';
 import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
 /** A heartbeat younger than this means that another worker holds the stream. */

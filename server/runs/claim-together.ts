@@ -15,7 +15,8 @@ import { findConnector } from '../connectors/registry.ts';
 import { LIVE_STREAM, MAX_WORKER_DEATHS } from '../pipeline/run-states.ts';
 import { type Claim, claimColumns, claimStream, isGroupedNow, isHeldFresh, loadPipelines } from './claim-stream.ts';
 import { lockRunOf } from './lock-run.ts';
-import { claimKeeperOf, isGrouped, isKeptInProcess, type KeeperClaim, keeperOf } from './shared-snapshot.ts';
+import { claimKeeperOf, type KeeperClaim, keeperOf } from './snapshot/claim-keeper.ts';
+import { isGrouped, isKeptInProcess } from './snapshot/members.ts';
 
 interface Claimed {
   claims: Claim[];

@@ -20,7 +20,7 @@ import { publishTables } from '../queue/jobs.ts';
 import { freshSince } from './log/freshness.ts';
 import { lockRun } from './lock-run.ts';
 import { failedLine, stoppedLine, withLine } from './log/append-lines.ts';
-import { isGrouped, sharedSnapshotOf } from './shared-snapshot.ts';
+import { isGrouped, sharedSnapshotOf } from './snapshot/members.ts';
 
 type Member = Pick<
   StreamRunRow,

@@ -17,7 +17,7 @@ import { isHeldFresh } from './claim-stream.ts';
 import { advanceRun } from './finish-run.ts';
 import { lockRun } from './lock-run.ts';
 import { failedLine, withLine } from './log/append-lines.ts';
-import { forgetKeepers } from './shared-snapshot.ts';
+import { forgetKeepers } from './snapshot/lost-keepers.ts';
 
 /**
  * How a worker takes up a stream run. `isolate`: a worker died while it held the stream, so it runs alone in a process of

@@ -8,7 +8,7 @@ import { claimStreams } from '../runs/claim-together.ts';
 import { createSnapshotKeepers, type SnapshotKeepers } from './one-moment/keep-snapshots.ts';
 import { moveTogether } from './one-moment/move-together.ts';
 import { logAttempt, recordEnds } from './record-ends.ts';
-import { requestKeeper } from '../runs/shared-snapshot.ts';
+import { requestKeeper } from '../runs/snapshot/lost-keepers.ts';
 import { classifyError } from './classify-error.ts';
 import { fencedOutcome } from './fenced.ts';
 import { replicate } from './replication/replicate.ts';

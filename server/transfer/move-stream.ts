@@ -20,7 +20,7 @@ import {
 } from './replication/cdc-consumers.ts';
 import { recordCheckpoint } from '../runs/claim-stream.ts';
 import type { Outcome } from '../runs/end-attempt.ts';
-import { reportLost } from '../runs/shared-snapshot.ts';
+import { reportLost } from '../runs/snapshot/lost-keepers.ts';
 import { isSnapshotLost, joinMoment } from './one-moment/join-snapshot.ts';
 import { columnsAfter, recordColumns, targetColumns, warnAboutNewColumns } from './column-history.ts';
 import { requireDisk } from '../connector-runtime/files-root.ts';

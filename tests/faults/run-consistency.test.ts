@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { eq, sql } from 'drizzle-orm';
 import postgres from 'postgres';
 import { connections, connectionStreams, snapshots } from '../../db/schema/index.ts';
-import { canShowOneMoment } from '../../server/runs/shared-snapshot.ts';
+import { canShowOneMoment } from '../../server/runs/snapshot/members.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { findConnector } from '../../connectors/registry.ts';
 import { describeSchedule, isContinuous, nextTicks, type Schedule } from '../../pipeline/schedule.ts';
 import { isLiveRun } from '../../pipeline/run-states.ts';
-import { canShowOneMoment } from '../../runs/shared-snapshot.ts';
+import { canShowOneMoment } from '../../runs/snapshot/members.ts';
 import type { ConnectionRecord } from './query.ts';
 import type { ConnectionSchedule } from './schedule-schema.ts';
 import type { ConnectionSchema } from './schema.ts';

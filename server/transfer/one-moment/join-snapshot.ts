@@ -3,7 +3,7 @@ import type { SharedSnapshot } from '../../connectors/contract/connector.ts';
 import { SideError } from '../../connector-runtime/side-error.ts';
 import { ConnectorError, RetryableError } from '../../connectors/contract/errors.ts';
 import { SNAPSHOT_LOST } from '../../connectors/contract/snapshot.ts';
-import { joinSnapshot } from '../../runs/shared-snapshot.ts';
+import { joinSnapshot } from '../../runs/snapshot/members.ts';
 import type { Attempt } from '../attempt.ts';
 
 const LOOK_MS = 20;

@@ -9,18 +9,15 @@ import type { AnySource, SnapshotKeeper } from '../../connectors/contract/connec
 import type { Deps } from '../../deps.ts';
 import { periodic } from '../../platform/periodic.ts';
 import { useOfRun } from '../use-of-run.ts';
+import { claimKeeper, type KeeperClaim, restartKeeper } from '../../runs/snapshot/claim-keeper.ts';
+import { isGrouped, isKeptInProcess } from '../../runs/snapshot/members.ts';
 import {
-  claimKeeper,
-  isGrouped,
-  isKeptInProcess,
   keepAlive,
-  type KeeperClaim,
   recordOpening,
   recordSnapshot,
   recordUnavailable,
   releaseKeeper,
-  restartKeeper,
-} from '../../runs/shared-snapshot.ts';
+} from '../../runs/snapshot/keeper.ts';
 import { storedError } from './stored-error.ts';
 
 const HEARTBEAT_MS = 1000;

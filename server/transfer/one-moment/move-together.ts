@@ -1,7 +1,7 @@
 import { SideError } from '../../connector-runtime/side-error.ts';
 import type { Deps } from '../../deps.ts';
 import type { Outcome } from '../../runs/end-attempt.ts';
-import type { KeeperClaim } from '../../runs/shared-snapshot.ts';
+import type { KeeperClaim } from '../../runs/snapshot/claim-keeper.ts';
 import type { Attempt } from '../attempt.ts';
 import { classifyError } from '../classify-error.ts';
 import { logAttempt, recordEnds } from '../record-ends.ts';

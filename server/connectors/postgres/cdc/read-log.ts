@@ -80,11 +80,17 @@ async function openLog(
  */
 export async function endOfLog(session: PgSession, mark: string): Promise<bigint> {
   await session.query(
-    `begin; set local synchronous_commit = 'local'; select pg_logical_emit_message(true, 'data-pipelines', ''); ${mark}; commit`,
+    `${NOTE_OPEN_TRANSACTIONS}; begin; set local synchronous_commit = 'local'; select pg_logical_emit_message(true, 'data-pipelines', ''); ${mark}; commit`,
   );
   const { rows } = await session.query('select pg_current_wal_flush_lsn()');
   return lsnValue(rows[0]![0]!);
 }
+
+/**
+ * A slot lets go of log only up to such a note, which the server otherwise makes every 15 s while it is written to: an
+ * idle source would keep what was read until the run after the next one. Not every user may, nor every version can.
+ */
+const NOTE_OPEN_TRANSACTIONS = `do $$ begin perform pg_catalog.pg_log_standby_snapshot(); exception when others then null; end $$`;
 
 /** A session that can stream the log. */
 export const openLogSession = (ctx: Context) =>

@@ -204,6 +204,29 @@ test('a read sees one snapshot of a database in WAL mode, despite concurrent wri
   expect(rows).toBe(20_000);
 });
 
+test('a shared snapshot lets other work through while it passes over rows before the window', async () => {
+  place.write.run('create table t (id integer, day date, note text)');
+  place.write.run(`with recursive s(n) as (select 1 union all select n + 1 from s where n < 40000)
+    insert into t select n, case when n > 20000 then '2026-01-01' end, '\ufffd' from s`);
+  place.write.run("insert into t values (0, '2026-03-02', '\ufffd')");
+  const ctx = place.context();
+  const stream = await place.stream('t');
+  const { snapshot, close } = await sqliteSource.keepSnapshot!(ctx, [stream]);
+  let turns = 0;
+  const turn = () => {
+    turns += 1;
+    next = setImmediate(turn);
+  };
+  let next = setImmediate(turn);
+  const request = requestOf(stream, { cursor_field: ['day'], snapshot, window: { start: '2026-03-01', end: null } });
+  const batches = await readBatches(sqliteSource, ctx, request);
+  clearImmediate(next);
+  await close();
+  expect(batches.flatMap(({ rows }) => rows)).toEqual([['0', '2026-03-02', '\ufffd']]);
+  // Every 5,000 rows: 4 times to the first date, 8 times to the row, and 8 times to check its text.
+  expect(turns).toBeGreaterThanOrEqual(20);
+});
+
 test('waits for a temporary lock without blocking the process', async () => {
   place.write.run('create table t (id integer); insert into t values (1)');
   place.write.run('begin exclusive');

@@ -18,6 +18,9 @@ export const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
 export const fromClause = ({ name, dataset_sql }: StreamSchema) =>
   dataset_sql === undefined ? `${identifier(name)} t` : datasetClause(dataset_sql, 't');
 
+/** Rows that are passed over without a pause. */
+export const BREATH_ROWS = 5_000;
+
 /** Yields to other work: SQLite runs in this thread, so everything else would wait for a whole scan. */
 export const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
 

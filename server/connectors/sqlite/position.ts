@@ -5,7 +5,8 @@ import { cursorOf } from '../kits/sql/request.ts';
 import { resumeCursor } from '../kits/sql/cursors/safe-bound.ts';
 import { isDate } from '../kits/sql/streams.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
-import { fromClause, identifier } from './database.ts';
+import { BREATH_ROWS, breathe, fromClause, identifier } from './database.ts';
+import type { SqliteValue } from './types.ts';
 
 const DAY_MICROS = 86_400_000_000;
 
@@ -31,7 +32,7 @@ function storedForm(field: Field, text: string): string | number | bigint {
 }
 
 /** The window, in the form of the column's own texts: SQLite compares dates as texts. */
-export function windowConditions(database: Database, request: ReadRequest): Condition[] {
+export async function windowConditions(database: Database, request: ReadRequest): Promise<Condition[]> {
   const { window, stream } = request;
   if (!window || (window.start === null && window.end === null)) return [];
   const field = cursorOf(request);
@@ -42,13 +43,21 @@ export function windowConditions(database: Database, request: ReadRequest): Cond
     );
   }
   const column = columnOf(field);
-  const row = database
-    .query(`select ${column} from ${fromClause(stream)} where ${column} is not null limit 1`)
-    .values()[0];
-  const sample = String(row?.[0] ?? '');
+  const sample = await firstText(database, `select ${column} as cell from ${fromClause(stream)}`);
   const bound = (operator: string, value: string | null): Condition[] =>
     value === null ? [] : [{ sql: `${column} ${operator} ?`, values: [boundText(field, value, sample)] }];
   return [...bound('>=', window.start), ...bound('<', window.end)];
+}
+
+/** Row by row: to find the first value behind millions of NULLs is one step of SQLite otherwise, which nothing interrupts. */
+async function firstText(database: Database, select: string): Promise<string> {
+  let passed = 0;
+  for (const { cell } of database.prepare<{ cell: SqliteValue }, []>(select).iterate()) {
+    if (cell !== null) return String(cell);
+    passed += 1;
+    if (passed % BREATH_ROWS === 0) await breathe();
+  }
+  return '';
 }
 
 /** The first value that is not before the instant. */

@@ -3,7 +3,7 @@ import type { Batch, Cell, Field, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
 import { incrementalColumns, readIncrement } from '../kits/sql/incremental-read.ts';
 import { cursorOf, isIncremental } from '../kits/sql/request.ts';
-import { breathe, type Context, fromClause, identifier, once, withSnapshot } from './database.ts';
+import { BREATH_ROWS, breathe, type Context, fromClause, identifier, once, withSnapshot } from './database.ts';
 import { checkDataset } from './datasets.ts';
 import { isStoredTable } from './catalog.ts';
 import { assertUtf8, REPLACEMENT } from './encoding.ts';
@@ -24,23 +24,30 @@ export function readRows(ctx: Context, request: ReadRequest): AsyncGenerator<Bat
   return within(ctx, async function* (database) {
     if (sql !== undefined) await checkDataset(ctx, database, { name, sql });
     yield* isIncremental(request)
-      ? incrementalBatches(ctx, database, request)
-      : batches(ctx, database, { request, where: windowConditions(database, request) });
+      ? await incrementalBatches(ctx, database, request)
+      : batches(ctx, database, {
+          request,
+          where: await windowConditions(database, request),
+          by_row: snapshot !== undefined,
+        });
   });
 }
 
-function incrementalBatches(ctx: Context, database: Database, request: ReadRequest): AsyncGenerator<Batch> {
-  const { nulls, ordered } = incrementalSelections(database, request);
+async function incrementalBatches(ctx: Context, database: Database, request: ReadRequest) {
+  const { nulls, ordered } = await incrementalSelections(database, request);
   return readIncrement(ctx, request, {
     nulls: () => batches(ctx, database, nulls),
     ordered: () => batches(ctx, database, ordered),
   });
 }
 
-function incrementalSelections(database: Database, request: ReadRequest): Record<'nulls' | 'ordered', Selection> {
+async function incrementalSelections(
+  database: Database,
+  request: ReadRequest,
+): Promise<Record<'nulls' | 'ordered', Selection>> {
   const cursor = cursorOf(request);
   const column = columnOf(cursor);
-  const limits = windowConditions(database, request);
+  const limits = await windowConditions(database, request);
   const isNull = { sql: `${column} is null`, values: [] };
   const isSet = { sql: `${column} is not null`, values: [] };
   const where = [...limits, ...resumeCondition(request, cursor), isSet];
@@ -60,7 +67,7 @@ export async function comesRowByRow(ctx: Context, request: ReadRequest): Promise
   return once(ctx, async (database) => {
     if (!isStoredTable(database, name)) return false;
     if (!isIncremental(request)) return true;
-    const { nulls, ordered } = incrementalSelections(database, request);
+    const { nulls, ordered } = await incrementalSelections(database, request);
     if (request.state?.cursor != null) return isPlannedAs(database, ordered, /^SEARCH /);
     const findsNulls = !cursorOf(request).nullable || isPlannedAs(database, nulls, /^SEARCH /);
     // From the start, the order of an index leads over the rows without a cursor only.
@@ -83,25 +90,37 @@ interface Selection {
   /** Comes once more at the end of each row, in its stored form. */
   cursor?: Field;
   ordered?: boolean;
+  /** Conditions are judged row by row: without an index, finding the next row would be one step of any length. */
+  by_row?: boolean;
 }
 
 const columnsOf = ({ request, cursor }: Pick<Selection, 'request' | 'cursor'>) =>
   cursor ? incrementalColumns(request, cursor) : request.columns;
 
 /** Every column with its table: SQLite takes an unknown name in quotes for a text. */
-function selectText({ request, where, cursor, ordered }: Selection): string {
+function selectText(selection: Selection): string {
+  const { request, cursor, ordered } = selection;
   const columns = columnsOf({ request, cursor }).map(({ field }, at) => `${columnOf(field)} as c${at}`);
   // A read that resumes compares cursors as texts, regardless of the column's collation.
   const exact = cursor && (cursor.type === 'string' || isDate(cursor.type)) ? ' collate binary' : '';
   const keys = request.primary_key.map((path) => `t.${identifier(path[0] ?? '')}`);
   const order = cursor && ordered ? ` order by ${[`${columnOf(cursor)}${exact}`, ...keys].join(', ')}` : '';
-  return `select ${columns.join(', ')} ${fromText({ request, where })}${order}`;
+  return `select ${columns.join(', ')}, ${wantedText(selection)} as wanted ${fromText(selection)}${order}`;
 }
 
-function fromText({ request, where }: Pick<Selection, 'request' | 'where'>): string {
-  const conditions = where.map(({ sql }) => sql).join(' and ');
-  return `from ${fromClause(request.stream)}${conditions && ` where ${conditions}`}`;
+const conditionsText = ({ where }: Selection) => where.map(({ sql }) => sql).join(' and ');
+const wantedText = (selection: Selection) => (selection.by_row && conditionsText(selection)) || 'true';
+
+function fromText(selection: Selection): string {
+  const conditions = selection.by_row ? '' : conditionsText(selection);
+  return `from ${fromClause(selection.request.stream)}${conditions && ` where ${conditions}`}`;
 }
+
+const textsOf = (selection: Selection) => ({
+  stream: selection.request.stream.name,
+  wanted: wantedText(selection),
+  from: fromText(selection),
+});
 
 async function* batches(ctx: Context, database: Database, selection: Selection): AsyncGenerator<Batch> {
   const { request, where, cursor } = selection;
@@ -113,7 +132,13 @@ async function* batches(ctx: Context, database: Database, selection: Selection):
   const checked = new Set<number>();
   let rows: Cell[][] = [];
   let bytes = 0;
+  let passed = 0;
   for (const record of statement.iterate(...values)) {
+    if (record.wanted !== 1n) {
+      passed += 1;
+      if (passed % BREATH_ROWS === 0) await pause(ctx);
+      continue;
+    }
     const row: Cell[] = new Array(width);
     for (let at = 0; at < width; at++) {
       const { key, field, type } = columns[at] as (typeof columns)[0];
@@ -121,7 +146,7 @@ async function* batches(ctx: Context, database: Database, selection: Selection):
       if (cell === undefined) throw misfit(request, field, record[key] as SqliteValue);
       if (cell !== null) bytes += cell.length;
       if (cell?.includes(REPLACEMENT) && !checked.has(at)) {
-        await assertUtf8(database, { stream: request.stream.name, field, from: fromText(selection), values });
+        await assertUtf8(database, { field, values, ...textsOf(selection) });
         checked.add(at);
       }
       row[at] = cell;
@@ -131,10 +156,14 @@ async function* batches(ctx: Context, database: Database, selection: Selection):
     if (rows.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
     yield { rows, bytes };
     [rows, bytes] = [[], 0];
-    await breathe();
-    ctx.signal.throwIfAborted();
+    await pause(ctx);
   }
   if (rows.length > 0) yield { rows, bytes };
+}
+
+async function pause(ctx: Context): Promise<void> {
+  await breathe();
+  ctx.signal.throwIfAborted();
 }
 
 const cursorText = (value: SqliteValue): Cell => (value === null ? null : textOf(value));

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { AnyStream, oneOrMore, refused, Retriever } from './stream-components.ts';
+import { refused } from './record-components.ts';
+import { AnyStream, oneOrMore, Retriever } from './stream-components.ts';
 import { template } from './request-components.ts';
 import { plainIssues } from './issues.ts';
 

@@ -1,130 +1,21 @@
 import { z } from 'zod';
 import { plainIssues } from './issues.ts';
+import { DatetimeBasedCursor, IncrementingCountCursor, type IncrementalSync } from './cursor-components.ts';
+import {
+  DpathExtractor,
+  Extractor,
+  fieldPath,
+  parameters,
+  RecordFilter,
+  RecordSelector,
+  refused,
+  SyncTransformation,
+  Transformation,
+} from './record-components.ts';
 import { Decoder, HttpRequester, Paginator, pythonComponent, RequestOption, template } from './request-components.ts';
 
-const parameters = z.record(z.string(), z.unknown()).optional();
-/** A component that changes the result when it is ignored, and so is rejected. */
-export const refused = (what: string) => z.undefined({ error: `${what} is not supported` }).optional();
 export const oneOrMore = <Item extends z.ZodType>(item: Item) =>
   z.union([z.array(item), item.transform((one) => [one])]);
-const fieldPath = z.array(template);
-
-const AddFields = z.object({
-  type: z.literal('AddFields'),
-  fields: z.array(
-    z.object({
-      path: z.array(template).min(1),
-      value: z.union([template, z.number(), z.boolean()]),
-      value_type: z.enum(['string', 'number', 'integer', 'boolean']).optional(),
-    }),
-  ),
-  condition: template.default(''),
-  $parameters: parameters,
-});
-const KeysReplace = { old: template, new: template };
-const SyncTransformation = z.discriminatedUnion('type', [
-  AddFields,
-  z.object({
-    type: z.literal('RemoveFields'),
-    field_pointers: z.array(fieldPath),
-    condition: template.default(''),
-    $parameters: parameters,
-  }),
-  z.object({ type: z.literal('KeysToLower') }),
-  z.object({ type: z.literal('KeysToSnakeCase') }),
-  z.object({ type: z.literal('KeysReplace'), ...KeysReplace, $parameters: parameters }),
-  z.object({ type: z.literal('FlattenFields'), flatten_lists: z.boolean().default(true) }),
-  z.object({
-    type: z.literal('DpathFlattenFields'),
-    field_path: fieldPath,
-    delete_origin_value: z.boolean().default(false),
-    replace_record: z.boolean().default(false),
-    key_transformation: z.object({ prefix: template.nullish(), suffix: template.nullish() }).nullish(),
-    $parameters: parameters,
-  }),
-]);
-export type SyncTransformation = z.infer<typeof SyncTransformation>;
-export const Transformation = z.discriminatedUnion('type', [
-  SyncTransformation,
-  pythonComponent('PythonTransformation'),
-]);
-export type Transformation = z.infer<typeof Transformation>;
-
-const RecordFilter = z.object({
-  type: z.literal('RecordFilter'),
-  condition: template.default(''),
-  $parameters: parameters,
-});
-const DpathExtractor = z.discriminatedUnion('type', [
-  z.object({
-    type: z.literal('DpathExtractor'),
-    field_path: fieldPath,
-    decoder: Decoder.nullish(),
-    record_expander: refused('record_expander'),
-    $parameters: parameters,
-  }),
-]);
-const Extractor = z.discriminatedUnion('type', [DpathExtractor, pythonComponent('PythonExtractor')]);
-const RecordSelector = z.object({
-  type: z.literal('RecordSelector'),
-  extractor: Extractor,
-  record_filter: z.discriminatedUnion('type', [RecordFilter, pythonComponent('PythonFilter')]).nullish(),
-  transform_before_filtering: z.boolean().optional(),
-  schema_normalization: z.union([z.enum(['None', 'Default']), z.null()]).optional(),
-});
-export type RecordSelector = z.infer<typeof RecordSelector>;
-
-const MinMaxDatetime = z.union([
-  template.transform((datetime) => ({ type: 'MinMaxDatetime' as const, datetime })),
-  z.object({
-    type: z.literal('MinMaxDatetime'),
-    datetime: template,
-    datetime_format: z.string().default(''),
-    min_datetime: template.optional(),
-    max_datetime: template.optional(),
-    $parameters: parameters,
-  }),
-]);
-export type MinMaxDatetime = z.infer<typeof MinMaxDatetime>;
-const Clamping = z.object({
-  /** DAY, WEEK or MONTH. */
-  target: template,
-  target_details: z.record(z.string(), z.unknown()).nullish(),
-});
-export type Clamping = z.infer<typeof Clamping>;
-const DatetimeBasedCursor = z.object({
-  type: z.literal('DatetimeBasedCursor'),
-  /** The class in Python that adds its values to requests. */
-  python: z.record(z.string(), z.unknown()).optional(),
-  cursor_field: template,
-  datetime_format: z.string(),
-  cursor_datetime_formats: z.array(z.string()).default([]),
-  start_datetime: MinMaxDatetime,
-  end_datetime: MinMaxDatetime.nullish(),
-  step: template.nullish(),
-  cursor_granularity: z.string().nullish(),
-  lookback_window: template.nullish(),
-  start_time_option: RequestOption.nullish(),
-  end_time_option: RequestOption.nullish(),
-  partition_field_start: template.nullish(),
-  partition_field_end: template.nullish(),
-  is_client_side_incremental: z.boolean().nullish(),
-  is_compare_strictly: z.boolean().nullish(),
-  clamping: Clamping.nullish(),
-  is_data_feed: z.boolean().nullish(),
-  global_substream_cursor: z.boolean().nullish(),
-  $parameters: parameters,
-});
-export type DatetimeBasedCursor = z.infer<typeof DatetimeBasedCursor>;
-const IncrementingCountCursor = z.object({
-  type: z.literal('IncrementingCountCursor'),
-  cursor_field: template,
-  start_value: z.union([z.number(), template]).nullish(),
-  start_value_option: RequestOption.nullish(),
-  $parameters: parameters,
-});
-export type IncrementingCountCursor = z.infer<typeof IncrementingCountCursor>;
-export type IncrementalSync = DatetimeBasedCursor | IncrementingCountCursor;
 
 const ListRouter = z.object({
   type: z.literal('ListPartitionRouter'),

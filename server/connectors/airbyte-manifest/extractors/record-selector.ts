@@ -1,6 +1,6 @@
 import { DataError } from '../../contract/errors.ts';
 import { type ApiRecord, recordsOf } from '../../kits/rest/records.ts';
-import type { RecordSelector, SyncTransformation, Transformation } from '../components/stream-components.ts';
+import type { RecordSelector, SyncTransformation, Transformation } from '../components/record-components.ts';
 import { allAtPath, atPath } from '../interpolation/dpath.ts';
 import type { Interpolation } from '../interpolation/template.ts';
 import { isMapping } from '../interpolation/values.ts';

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '../../contract/errors.ts';
-import type { Clamping } from '../components/stream-components.ts';
+import type { Clamping } from '../components/cursor-components.ts';
 import type { Scope, Templates } from '../interpolation/template.ts';
 
 const DAY = 86_400_000_000;

@@ -1,7 +1,7 @@
 import { digitsOf } from '../../cells/json-cells.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import type { ReadProgress } from '../../kits/rest/progress.ts';
-import type { IncrementingCountCursor } from '../components/stream-components.ts';
+import type { IncrementingCountCursor } from '../components/cursor-components.ts';
 import type { Scope, Templates } from '../interpolation/template.ts';
 import { numberOf } from '../interpolation/values.ts';
 import type { Injection } from '../requests/build-request.ts';

@@ -3,13 +3,8 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { type OpenSlice, slicesAhead } from '../../kits/rest/prefetch-pages.ts';
 import { NO_PROGRESS, type ReadProgress } from '../../kits/rest/progress.ts';
 import type { ApiRecord } from '../../kits/rest/records.ts';
-import type {
-  AnyStream,
-  DeclarativeStream,
-  IncrementalSync,
-  ParentStreamConfig,
-  Retriever,
-} from '../components/stream-components.ts';
+import type { IncrementalSync } from '../components/cursor-components.ts';
+import type { AnyStream, DeclarativeStream, ParentStreamConfig, Retriever } from '../components/stream-components.ts';
 import { CountCursor } from '../incremental/count-cursor.ts';
 import { DatetimeCursor, normalOf, usesInterval } from '../incremental/datetime-cursor.ts';
 import { delegatedStream, isIncremental } from '../incremental/state-delegation.ts';

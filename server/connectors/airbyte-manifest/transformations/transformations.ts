@@ -1,5 +1,5 @@
 import type { ApiRecord } from '../../kits/rest/records.ts';
-import type { SyncTransformation } from '../components/stream-components.ts';
+import type { SyncTransformation } from '../components/record-components.ts';
 import { atPath, setAtPath } from '../interpolation/dpath.ts';
 import type { Interpolation, Scope } from '../interpolation/template.ts';
 import { typedValue } from '../interpolation/typed-value.ts';

@@ -1,5 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import postgres from 'postgres';
 import { connectionStreams, events } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
@@ -11,6 +13,7 @@ import { mariaDbMissing, testMariaDb } from '../support/mariadb.ts';
 import { runEnded } from '../support/pipeline.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
 import { until } from '../support/until.ts';
+import { onDuckDb } from '../connectors/duckdb-places.ts';
 
 const service = await testDeps({ role: 'worker' });
 const { deps } = service;
@@ -190,48 +193,48 @@ describe('PostgreSQL to PostgreSQL', () => {
   });
 });
 
-describe.skipIf(mariaDbMissing !== null)('PostgreSQL and MariaDB, by canonical texts', () => {
-  /** Type and values of PostgreSQL, type and values of MariaDB, another value for both. */
-  const TYPES: [postgres: string, values: string[], mariadb: string, values: string[], other: string][] = [
-    ['smallint', ['-32768', 'null'], 'smallint', ['-32768', 'null'], '5'],
-    ['bigint', ['9223372036854775807', '0'], 'bigint', ['9223372036854775807', '0'], '5'],
-    [
-      'numeric',
-      ["'12345678901234567890.1200'", "'-0.50'"],
-      'decimal(40,10)',
-      ["'12345678901234567890.12'", "'-0.5'"],
-      '5',
-    ],
-    ['numeric(12,2)', ['100.00', '0'], 'decimal(12,4)', ['100', '0'], '5'],
-    ['boolean', ['true', 'false'], 'bit(1)', ["b'1'", "b'0'"], 'false'],
-    ['date', ["'0001-01-01'", "'9999-12-31'"], 'date', ["'1000-01-01'", "'9999-12-31'"], "'2026-01-01'"],
-    [
-      'timestamp',
-      ["'2026-01-31 23:59:59.123456'", "'2026-01-31 00:00:00.12'"],
-      'datetime(6)',
-      ["'2026-01-31 23:59:59.123456'", "'2026-01-31'"],
-      "'2026-01-01'",
-    ],
-    [
-      'timestamptz',
-      ["'2026-06-30 23:59:59.5+02'", "'2026-01-31 00:00:00+00'"],
-      'timestamp(3) null',
-      ["'2026-06-30 23:59:59.5'", "'2026-01-31'"],
-      "'2026-01-01'",
-    ],
-    ['text', ["'ä  '", "''"], 'varchar(20) collate utf8mb4_general_ci', ["'Ä'", "''"], "'5'"],
-    ['char(5)', ["'ab'", "'\u20ac'"], 'char(5)', ["'ab'", "'€'"], "'5'"],
-    [
-      'uuid',
-      ["'0A0b0c0d-0000-7000-8000-000000000001'", 'null'],
-      'longtext',
-      ["'€'", 'null'],
-      "'00000000-0000-0000-0000-000000000000'",
-    ],
-    ['bytea', ["'\\x00ff'", "''"], 'varbinary(10)', ["x'00ff'", "''"], "'5'"],
-  ];
-  const columns = TYPES.map((_, at) => `c${at}`);
+/** Type and values of PostgreSQL, type and values of MariaDB, another value for both. */
+const TYPES: [postgres: string, values: string[], mariadb: string, values: string[], other: string][] = [
+  ['smallint', ['-32768', 'null'], 'smallint', ['-32768', 'null'], '5'],
+  ['bigint', ['9223372036854775807', '0'], 'bigint', ['9223372036854775807', '0'], '5'],
+  [
+    'numeric',
+    ["'12345678901234567890.1200'", "'-0.50'"],
+    'decimal(40,10)',
+    ["'12345678901234567890.12'", "'-0.5'"],
+    '5',
+  ],
+  ['numeric(12,2)', ['100.00', '0'], 'decimal(12,4)', ['100', '0'], '5'],
+  ['boolean', ['true', 'false'], 'bit(1)', ["b'1'", "b'0'"], 'false'],
+  ['date', ["'0001-01-01'", "'9999-12-31'"], 'date', ["'1000-01-01'", "'9999-12-31'"], "'2026-01-01'"],
+  [
+    'timestamp',
+    ["'2026-01-31 23:59:59.123456'", "'2026-01-31 00:00:00.12'"],
+    'datetime(6)',
+    ["'2026-01-31 23:59:59.123456'", "'2026-01-31'"],
+    "'2026-01-01'",
+  ],
+  [
+    'timestamptz',
+    ["'2026-06-30 23:59:59.5+02'", "'2026-01-31 00:00:00+00'"],
+    'timestamp(3) null',
+    ["'2026-06-30 23:59:59.5'", "'2026-01-31'"],
+    "'2026-01-01'",
+  ],
+  ['text', ["'ä  '", "''"], 'varchar(20) collate utf8mb4_general_ci', ["'Ä'", "''"], "'5'"],
+  ['char(5)', ["'ab'", "'\u20ac'"], 'char(5)', ["'ab'", "'€'"], "'5'"],
+  [
+    'uuid',
+    ["'0A0b0c0d-0000-7000-8000-000000000001'", 'null'],
+    'longtext',
+    ["'€'", 'null'],
+    "'00000000-0000-0000-0000-000000000000'",
+  ],
+  ['bytea', ["'\\x00ff'", "''"], 'varbinary(10)', ["x'00ff'", "''"], "'5'"],
+];
+const columns = TYPES.map((_, at) => `c${at}`);
 
+describe.skipIf(mariaDbMissing !== null)('PostgreSQL and MariaDB, by canonical texts', () => {
   async function ends(kind: 'source' | 'destination') {
     const mariadb = await testMariaDb();
     const database = await mariadb.database();
@@ -283,6 +286,65 @@ describe.skipIf(mariaDbMissing !== null)('PostgreSQL and MariaDB, by canonical t
     for (const [at, [, , , , other]] of TYPES.entries())
       await target.unsafe(`update kinds set c${at} = ${other} where id ilike 'k${at}'`);
     expect((await verify(connection)).stream).toMatchObject({ different: TYPES.length, missing: 0, extra: 0 });
+  });
+});
+
+describe('DuckDB', () => {
+  const files = join(deps.config.DATA_DIR, 'files');
+  mkdirSync(files, { recursive: true });
+  const file = join(files, 'verified.duckdb');
+  const connector = (kind: 'source' | 'destination', path = 'verified.duckdb') =>
+    make.connector(kind, 'duckdb', { path });
+
+  test('from PostgreSQL: every type is equal after a load, and each changed value is found', async () => {
+    await source.unsafe(
+      `create table kept (id text primary key, ${TYPES.map(([type], at) => `c${at} ${type}`).join(', ')}, f float8)`,
+    );
+    const row = (at: number) => TYPES.map(([, values]) => values[at % 2]).join(', ');
+    for (let at = 0; at < 20; at += 1) await source.unsafe(`insert into kept values ('Key ${at} ', ${row(at)}, 0.1)`);
+    const connection = await loaded('kept', { connection: { destination_id: (await connector('destination')).id } });
+    const equal = await verify(connection);
+    expect(equal).toMatchObject({ status: 'succeeded', stream: { source_rows: 20, destination_rows: 20 } });
+    expect(equal.stream.columns).toEqual(['id', ...columns]);
+    expect(equal.stream.columns_not_compared).toEqual([{ name: 'f', reason: 'no_common_form' }]);
+    const changes = TYPES.map(([, , , , other], at) => `update kept set c${at} = ${other} where id = 'Key ${at} '`);
+    await onDuckDb(file, ...changes, "delete from kept where id = 'Key 19 '", 'select 1');
+    const { stream } = await verify(connection);
+    expect(stream).toMatchObject({ different: TYPES.length, missing: 1, extra: 0 });
+    const fixed = await verify(connection, { repair: true });
+    expect(fixed).toMatchObject({ status: 'succeeded', stream: { repaired: TYPES.length + 1 } });
+    await onDuckDb(file, 'drop table kept', 'select 1');
+    expect((await verify(connection)).stream.reason.code).toBe('destination_table_missing');
+  });
+
+  test('to another file: types without a common text are compared by those of DuckDB, texts by their bytes', async () => {
+    const rows = 'range(9000) t(i)';
+    await onDuckDb(
+      join(files, 'origin.duckdb'),
+      `create table wide (id bigint primary key, f double, j json, l int[], s varchar collate nocase, seen timestamptz)`,
+      `insert into wide select i, i / 3, '{"a": 1}', [i, null], 'x' || i, timestamptz '2026-01-01' + i * interval 1 second from ${rows}`,
+      'select 1',
+    );
+    const connection = await loaded('wide', {
+      source_id: (await connector('source', 'origin.duckdb')).id,
+      connection: { destination_id: (await connector('destination')).id, destination_schema: 'copy' },
+    });
+    const equal = await verify(connection);
+    expect(equal).toMatchObject({ status: 'succeeded', stream: { destination_rows: 9000, columns_not_compared: [] } });
+    await onDuckDb(
+      file,
+      `update copy.wide set f = nextafter(f, 0::double) where id = 8000`,
+      `update copy.wide set s = 'X5' where id = 5`,
+      'delete from copy.wide where id = 17',
+      'insert into copy.wide (id) values (9001)',
+    );
+    const { stream } = await verify(connection);
+    expect(stream.differences.map(({ kind, key }: Json) => `${kind} ${key}`).toSorted()).toEqual([
+      'different 5',
+      'different 8000',
+      'extra 9001',
+      'missing 17',
+    ]);
   });
 });
 

@@ -211,7 +211,7 @@ test('a shared snapshot lets other work through while it passes over rows before
   place.write.run("insert into t values (0, '2026-03-02', '\ufffd')");
   const ctx = place.context();
   const stream = await place.stream('t');
-  const { snapshot, close } = await sqliteSource.keepSnapshot!(ctx, [stream]);
+  const { snapshot, close } = await sqliteSource.keepSnapshot!(ctx, [stream], 1);
   let turns = 0;
   const turn = () => {
     turns += 1;

@@ -20,6 +20,7 @@ import { duckDbError, type Place } from './connection/failures.ts';
 import { fileToWrite, once, writing } from './connection/file-access.ts';
 import { DuckDbDestinationConfig } from './connection/settings.ts';
 import { identifier, relation } from './connection/sql.ts';
+import { digestDestination } from './digest/sides.ts';
 import { duckdb } from './write/dialect.ts';
 import { publishTables } from './write/publish.ts';
 import { assertUniqueKey, findTable } from './write/tables.ts';
@@ -52,6 +53,7 @@ export const duckDbDestination = defineDestination<DuckDbDestinationConfig>({
         { ...sample, schema: schema ?? ctx.config.schema },
       ),
     ),
+  digest: digestDestination,
   check,
   open,
   publish: (ctx, group) => inFile(ctx, group, publishTables),

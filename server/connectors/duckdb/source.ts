@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import { datasetsCheck } from '../kits/sql/datasets.ts';
 import { type CheckResult, type ConnectorContext, defineSource, type ReadRequest } from '../contract/connector.ts';
+import { digestSource } from './digest/sides.ts';
 import { discoverStreams } from './read/catalog.ts';
 import { datasetStreams } from './read/datasets.ts';
 import { DATABASE, query } from './connection/engine.ts';
@@ -49,6 +50,7 @@ export const duckDbSource = defineSource<DuckDbSourceConfig>({
   describeDataset: (ctx, dataset) => once(ctx, async (opened) => (await datasetStreams(opened, [dataset]))[0]!),
   read: readRows,
   keepSnapshot,
+  digest: digestSource,
   locks: ({ path = '' }) => posix.normalize(path),
   origin: { find: findOrigin, compare: compareFileOrigins },
   estimate: (ctx, request) => once(ctx, (opened) => estimatedRows(opened, request)),

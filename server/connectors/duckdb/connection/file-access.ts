@@ -63,23 +63,36 @@ async function refuseLink(path: string, name: string): Promise<void> {
 /** Runs `work` on a separate read-only connection to the file. */
 export async function* reading<Item>(
   ctx: FileContext,
-  { path, name }: Place,
+  place: Place,
   work: (connection: DuckDBConnection) => AsyncGenerator<Item>,
 ): AsyncGenerator<Item> {
+  const { connection, close } = await openReader(ctx, place);
+  try {
+    yield* work(connection);
+  } finally {
+    await close();
+  }
+}
+
+/** A separate read-only connection to the file, to which nothing can be written until it is closed. */
+export async function openReader(
+  ctx: FileContext,
+  { path, name }: Place,
+): Promise<{ connection: DuckDBConnection; close(): Promise<void> }> {
   const engine = await whenFree(ctx, name, () => startReading(path));
   const connection = await engine.connect();
   const stop = () => connection.interrupt();
   ctx.signal.addEventListener('abort', stop, { once: true });
-  try {
-    ctx.signal.throwIfAborted();
-    yield* work(connection);
-  } finally {
+  const close = async () => {
     ctx.signal.removeEventListener('abort', stop);
     // An unfinished result keeps the file open until another statement replaces it.
     await connection.run('SELECT 1').catch(() => {});
     connection.closeSync();
     await stopReading(path);
-  }
+  };
+  if (ctx.signal.aborted) await close();
+  ctx.signal.throwIfAborted();
+  return { connection, close };
 }
 
 /** Keeps the file open, so that nothing can be written to it. @returns how to let go of it */

@@ -60,12 +60,13 @@ function selectText(request: ReadRequest, columnsRead: readonly ReadColumn[] = r
   return `select ${columns.join(', ')} from ${fromClause(duckdbNames, withSchema(request))}`;
 }
 
-const withSchema = (request: ReadRequest): ReadRequest => {
+export const withSchema = (request: ReadRequest): ReadRequest => {
   const { stream } = request;
   return { ...request, stream: { ...stream, namespace: stream.namespace ?? 'main' } };
 };
 
-function windowConditions(request: ReadRequest): string[] {
+/** The days that a read is limited to, as SQL. */
+export function windowConditions(request: ReadRequest): string[] {
   const { window } = request;
   if (!window || (window.start === null && window.end === null)) return [];
   const field = cursorOf(request);

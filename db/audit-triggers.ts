@@ -8,6 +8,7 @@ import {
   catalogStreams,
   connectionStreams,
   connections,
+  notificationSettings,
   roles,
   schemaChanges,
   triggers,
@@ -129,6 +130,13 @@ export const AUDITED: readonly AuditedTable[] = [
       'consecutive_errors',
       'last_error',
     ],
+  },
+  {
+    table: notificationSettings,
+    type: 'notification_settings',
+    id: 'account_id',
+    name: 'account_id',
+    bookkeeping: ['next_digest_at'],
   },
   {
     table: cases,

@@ -86,6 +86,8 @@ export const connections = pgTable(
     max_parallel_streams: integer('max_parallel_streams').notNull().default(4),
     notify_on_failure: boolean('notify_on_failure').notNull().default(true),
     tags: text('tags').array().notNull().default([]),
+    /** The owner that a file of `apply` names. */
+    owner: text('owner'),
     /** The number of the newest run. */
     run_counter: integer('run_counter').notNull().default(0),
     consecutive_failures: integer('consecutive_failures').notNull().default(0),

@@ -51,6 +51,8 @@ export const accountConnectors = pgTable(
     /** How often the service has tested it since it broke. Each test doubles the pause. */
     retests: integer('retests').notNull().default(0),
     free_until: instant('free_until'),
+    /** The owner that a file of `apply` names. */
+    owner: text('owner'),
     /** When `free_period_ending` was emitted. */
     free_end_told_at: instant('free_end_told_at'),
     created_by: uuid('created_by').references(() => users.id),

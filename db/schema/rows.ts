@@ -7,7 +7,7 @@ import type { customRunPlans } from './custom-runs.ts';
 import type { oauthConsents } from './oauth-consents.ts';
 import type { connectionRuns, streamRuns } from './runs.ts';
 import type { snapshots } from './snapshots.ts';
-import type { cases, deliveries, triggerGroups, triggers } from './triggers.ts';
+import type { cases, deliveries, notificationSettings, triggerGroups, triggers } from './triggers.ts';
 import type { verifications } from './verifications.ts';
 import type { webhookInboxes } from './webhooks.ts';
 
@@ -22,6 +22,7 @@ export type CatalogStreamRow = typeof catalogStreams.$inferSelect;
 export type ConnectionRow = typeof connections.$inferSelect;
 export type CustomRunPlanRow = typeof customRunPlans.$inferSelect;
 export type DeliveryRow = typeof deliveries.$inferSelect;
+export type NotificationSettingsRow = typeof notificationSettings.$inferSelect;
 export type EventRow = typeof events.$inferSelect;
 export type OAuthConsentRow = typeof oauthConsents.$inferSelect;
 export type RoleRow = typeof roles.$inferSelect;

@@ -52,6 +52,8 @@ export const triggers = pgTable(
     is_system: boolean('is_system').notNull().default(false),
     /** Which of the system triggers it is. */
     system_key: text('system_key'),
+    /** The owner that a file of `apply` names. */
+    owner: text('owner'),
     state: text('state', { enum: ['idle', 'pending', 'triggered', 'cooldown', 'errored', 'auto_disabled'] })
       .notNull()
       .default('idle'),
@@ -225,6 +227,8 @@ export const deliveries = pgTable(
     last_attempt_at: instant('last_attempt_at'),
     next_attempt_at: instant('next_attempt_at'),
     delivered_at: instant('delivered_at'),
+    /** The end of the quiet hours for which it waits. */
+    held_until: instant('held_until'),
     error: text('error'),
     created_at: createdAt(),
   },
@@ -237,6 +241,29 @@ export const deliveries = pgTable(
     index('deliveries_case').on(t.case_id, t.id),
     index('deliveries_waiting').on(t.next_attempt_at).where(sql`${t.status} in ('pending', 'retrying')`),
     index('deliveries_trigger').on(t.trigger_id).where(sql`${t.status} in ('pending', 'retrying')`),
+  ],
+);
+
+/** When messages to people are held back, and when the daily digest is due. Without a row, everything is sent at once. */
+export const notificationSettings = pgTable(
+  'notification_settings',
+  {
+    account_id: accountId().primaryKey(),
+    /** The zone of all times of day here. Null: that of the account. */
+    timezone: text('timezone'),
+    quiet_from: text('quiet_from'),
+    quiet_until: text('quiet_until'),
+    /** Messages of this severity and above are sent during quiet hours, too. Null: none. */
+    urgent_severity: text('urgent_severity', { enum: SEVERITIES }).default('critical'),
+    digest_at: text('digest_at'),
+    next_digest_at: instant('next_digest_at'),
+    updated_at: updatedAt(),
+  },
+  (t) => [
+    ...knownValues('notification_settings', t),
+    check('notification_settings_quiet', sql`(${t.quiet_from} is null) = (${t.quiet_until} is null)`),
+    check('notification_settings_digest', sql`(${t.digest_at} is null) = (${t.next_digest_at} is null)`),
+    index('notification_settings_digest_due').on(t.next_digest_at).where(sql`${t.next_digest_at} is not null`),
   ],
 );
 

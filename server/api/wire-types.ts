@@ -18,6 +18,14 @@ export type ConnectorType = z.infer<typeof ConnectorType>;
 /** A name in a request, trimmed. */
 export const name = () => text(1, 255).trim().min(1);
 
+/** Who keeps an item in files, in a request. */
+export const owner = () =>
+  text(1, 100)
+    .trim()
+    .min(1)
+    .nullable()
+    .meta({ description: 'Who keeps the item in files. `apply --prune` deletes within one owner.' });
+
 /** A timestamp in a request: RFC 3339 with an offset, or a date, which means midnight UTC. */
 export const moment = () =>
   z

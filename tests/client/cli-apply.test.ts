@@ -353,6 +353,38 @@ describe('export', () => {
   });
 });
 
+test('--prune deletes within the owner that the file names', async () => {
+  const of = (owner: string | null, ...names: string[]) =>
+    [
+      'version: 1',
+      ...(owner === null ? [] : [`owner: ${owner}`]),
+      'sources:',
+      ...names.map((name) => `  ${name}: { connector: sample, parameters: { rows: 1 } }`),
+    ].join('\n');
+  const named = async () => {
+    const all: { name: string; owner: string | null }[] = await sources();
+    return all.flatMap(({ name, owner }) => (name.startsWith('own_') ? [`${owner} ${name}`] : [])).toSorted();
+  };
+  expect((await apply(of('shop', 'own_a', 'own_b'), '--yes')).code).toBe(0);
+  expect((await apply(of('sales', 'own_c'), '--yes')).code).toBe(0);
+  expect((await apply(of(null, 'own_d'), '--yes')).code).toBe(0);
+  const pruned = await apply(of('shop', 'own_a'), '--prune', '--yes');
+  expect(pruned.out).toContain('0 to create, 0 to update, 1 to delete');
+  expect(await named()).toEqual(['null own_d', 'sales own_c', 'shop own_a']);
+  const unowned = await apply(of(null, 'own_e'), '--prune', '--dry-run');
+  expect(unowned.out).toContain('- delete source "own_d"');
+  expect(unowned.out).not.toMatch(/own_a|own_c/);
+  const taken = await apply(of('sales', 'own_a', 'own_c'), '--dry-run');
+  expect(taken.out).toContain('owner: "shop" → "sales"');
+  expect(Bun.YAML.parse((await cli.run(['export', '--owner', 'sales'])).out)).toMatchObject({
+    owner: 'sales',
+    sources: { own_c: { connector: 'sample' } },
+  });
+  expect((await apply('version: 1\nowner: [a]\n', '--dry-run')).err).toContain(':2:1: owner is the name');
+  for (const owner of ['shop', 'sales']) await apply(`version: 1\nowner: ${owner}\n`, '--prune', '--yes');
+  expect(await named()).toEqual(['null own_d']);
+});
+
 test('a tunnel is shown with its public key and without its private key', async () => {
   const { public_key, encrypted_private_key } = (await call('POST', '/account_connectors/generate_ssh_key')).body;
   const { status } = await call('POST', '/account_connectors', {
@@ -389,9 +421,16 @@ test('the step of the GitHub Action shows changes, applies them, and fails on dr
   const text = 'version: 1\nsources:\n  By action:\n    connector: sample\n    parameters: { rows: 1 }\n';
   writeFileSync(join(action.folder, 'more.yaml'), text);
   expect(await step('drift')).toMatchObject({ code: 2, changes: 'changes=true' });
+  const newest = async () => (await call('GET', '/automation/events?category=automation&limit=1')).body[0];
+  expect(await newest()).toMatchObject({
+    event: 'configuration_drifted',
+    payload: { file: 'more.yaml', changes: 1, changed_items: ['create source "By action"'] },
+  });
   expect(await step('apply')).toMatchObject({ code: 0, changes: 'changes=true' });
   expect((await sources()).map(({ name }: { name: string }) => name)).toContain('By action');
   expect(await step('drift')).toMatchObject({ code: 0, changes: 'changes=false' });
+  const { body: matched } = await call('GET', '/automation/events?event=configuration_matched');
+  expect(matched).toMatchObject([{ payload: { file: 'more.yaml', changes: 0 } }]);
   expect(readFileSync(summary, 'utf8')).toContain('+ create source "By action"');
   writeFileSync(join(action.folder, 'more.yaml'), 'version: 1\nsources: 1\n');
   const broken = await step('dry-run');

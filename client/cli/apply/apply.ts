@@ -15,6 +15,7 @@ export interface Applying {
   json: boolean;
   yes: boolean;
   dryRun: boolean;
+  report: boolean;
   prune: boolean;
   rotateSecrets: boolean;
 }
@@ -38,16 +39,17 @@ export async function apply(cli: Cli, flags: Applying): Promise<void> {
 
 async function planAndApply(cli: Cli, flags: Applying): Promise<void> {
   const { files, options, saved } = await readInput(cli, flags);
-  const wanted = readAllPipelines(files);
+  const { wanted, owners } = readAllPipelines(files);
   const api = await cli.api();
   const withPeople = wanted.some(({ kind }) => kind === 'roles' || kind === 'users');
   const current = await readCurrent(api, { withPeople });
-  const { steps, unchanged } = await planSteps(api, { wanted, current, options });
+  const { steps, unchanged } = await planSteps(api, { wanted, owners, current, options });
   if (saved) requireSameSteps(saved, steps);
   const results = steps.map((step): StepResult => ({ step, status: 'planned', error: null }));
   const print = flags.json ? () => {} : cli.print;
   const file = flags.file ?? files.map(({ path }) => path).join(', ');
   printPlan(cli, { steps, unchanged, file, print });
+  if (flags.report) await reportDrift(cli, { file, owners, steps });
   try {
     if (flags.savePlan !== undefined) {
       savePlan(flags.savePlan, {
@@ -80,12 +82,29 @@ async function readInput(cli: Cli, flags: Applying): Promise<Input> {
   const { prune, rotateSecrets } = flags;
   if ((flags.plan === undefined) === (flags.file === undefined)) throw new UsageError('Use either --file or --plan');
   if (flags.savePlan !== undefined && !flags.dryRun) throw new UsageError('--save-plan needs --dry-run');
+  if (flags.report && !flags.dryRun) throw new UsageError('--report needs --dry-run');
   if (flags.plan === undefined)
     return { files: await readTexts(flags.file!), options: { prune, rotateSecrets }, saved: null };
   if (prune || rotateSecrets) throw new UsageError('A saved plan has its own options: use --plan without others');
   const saved = await readPlan(flags.plan, cli.login().url);
   const options = { prune: saved.prune, rotateSecrets: saved.rotateSecrets };
   return { files: saved.files, options, saved };
+}
+
+const MAX_REPORTED = 1000;
+const MAX_LENGTH = 500;
+
+/** Leaves an event in the account, from which triggers open and resolve a case. */
+async function reportDrift(
+  cli: Cli,
+  { file, owners, steps }: { file: string; owners: (string | null)[]; steps: Step[] },
+): Promise<void> {
+  const [owner = null, ...others] = new Set(owners);
+  await (await cli.api()).automation.reportDrift.mutate({
+    file: file.slice(0, MAX_LENGTH),
+    owner: others.length === 0 ? owner : null,
+    changes: steps.slice(0, MAX_REPORTED).map((step) => nameOf(step).slice(0, MAX_LENGTH)),
+  });
 }
 
 async function requireAgreement(cli: Cli, { json, yes }: Applying): Promise<void> {

@@ -11,6 +11,8 @@ export interface Wanted {
   kind: Kind;
   name: string;
   body: Body;
+  /** The owner that its file names. */
+  owner: string | null;
   /** `file:line:column` of a path in the item, or of its nearest parent in the file. */
   at(path?: Path): string;
 }
@@ -21,9 +23,16 @@ interface Read {
   problems: string[];
 }
 
+/** What the files say, and whose items they are: an entry for each file. */
+export interface Pipelines {
+  wanted: Wanted[];
+  owners: (string | null)[];
+}
+
 /** Reads the items of several files. @throws UsageError for a name in two files, and as `readPipelines`. */
-export function readAllPipelines(files: TextFile[]): Wanted[] {
-  const all = files.flatMap(({ path, text }) => readPipelines(text, path));
+export function readAllPipelines(files: TextFile[]): Pipelines {
+  const read = files.map(({ path, text }) => readFile(text, path));
+  const all = read.flatMap(({ wanted }) => wanted);
   const seen = new Map<string, Wanted>();
   for (const one of all) {
     const key = `${one.kind} ${one.name.toLowerCase()}`;
@@ -31,11 +40,13 @@ export function readAllPipelines(files: TextFile[]): Wanted[] {
     if (first) throw new UsageError(`${one.at()}: duplicate name "${one.name}", also at ${first.at()}`);
     seen.set(key, one);
   }
-  return all;
+  return { wanted: all, owners: read.map(({ owner }) => owner) };
 }
 
 /** Reads every item of the file. @throws UsageError listing every problem with file, line and column. */
-export function readPipelines(text: string, file: string): Wanted[] {
+export const readPipelines = (text: string, file: string): Wanted[] => readFile(text, file).wanted;
+
+function readFile(text: string, file: string): { wanted: Wanted[]; owner: string | null } {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   const place = (offset: number) => {
@@ -47,9 +58,10 @@ export function readPipelines(text: string, file: string): Wanted[] {
   const at = (path: Path) => place(nearest(document, path)?.range?.[0] ?? 0);
   fillIn(document, { place, problems });
   const read = { document, at, problems };
-  const wanted = checkTop(read) ? KINDS.flatMap((kind) => ofKind(read, kind)) : [];
+  const owner = ownerOf(read);
+  const wanted = checkTop(read) ? KINDS.flatMap((kind) => ofKind(read, { kind, owner })) : [];
   if (problems.length > 0) throw new UsageError(problems.join('\n'));
-  return wanted;
+  return { wanted, owner };
 }
 
 /** Replaces `${NAME}` by the environment variable and `$${` by a literal `${`. */
@@ -75,14 +87,22 @@ function checkTop({ document, at, problems }: Read): boolean {
     return false;
   }
   for (const key of Object.keys(document.toJS())) {
-    if (key === 'version' && document.get('version') === 1) continue;
+    if (key === 'owner' || (key === 'version' && document.get('version') === 1)) continue;
     if (KINDS.includes(key as Kind)) continue;
-    problems.push(`${at([key])}: unknown key "${key}". Valid keys: version (1), ${KINDS.join(', ')}`);
+    problems.push(`${at([key])}: unknown key "${key}". Valid keys: version (1), owner, ${KINDS.join(', ')}`);
   }
   return true;
 }
 
-function ofKind(read: Read, kind: Kind): Wanted[] {
+function ownerOf({ document, at, problems }: Read): string | null {
+  const owner: unknown = isMap(document.contents) ? document.get('owner') : undefined;
+  if (owner === undefined) return null;
+  if (typeof owner === 'string' && owner.trim() !== '') return owner.trim();
+  problems.push(`${at(['owner'])}: owner is the name of who keeps the file, such as data-team`);
+  return null;
+}
+
+function ofKind(read: Read, { kind, owner }: { kind: Kind; owner: string | null }): Wanted[] {
   const { document, at, problems } = read;
   const all: unknown = document.toJS()?.[kind];
   if (all == null) return [];
@@ -95,7 +115,10 @@ function ofKind(read: Read, kind: Kind): Wanted[] {
     if (seen.has(name.toLowerCase())) problems.push(`${at([kind, name])}: duplicate name "${name}"`);
     seen.add(name.toLowerCase());
     if (!checkKeys(read, { kind, name, body })) return [];
-    return [{ kind, name, body: body as Body, at: (path: Path = []) => at([kind, name, ...path]) }];
+    // Users and roles are never deleted, so nobody owns them.
+    const isOwned = owner !== null && kind !== 'roles' && kind !== 'users';
+    const whole = isOwned ? { ...(body as Body), owner } : (body as Body);
+    return [{ kind, name, body: whole, owner, at: (path: Path = []) => at([kind, name, ...path]) }];
   });
 }
 

@@ -11,7 +11,7 @@ import type { Body } from '../../pipeline-file/keys.ts';
 import { readCurrent } from './current.ts';
 
 /** Writes a file in which `apply`, given the secrets, finds nothing to change. */
-export async function exportPipelines(cli: Cli, flags: { output?: string; users: boolean }): Promise<void> {
+export async function exportPipelines(cli: Cli, flags: { output?: string; users: boolean; owner?: string }): Promise<void> {
   const api = await cli.api();
   const [current, connectors] = await Promise.all([
     readCurrent(api, { withPeople: flags.users }),
@@ -19,18 +19,22 @@ export async function exportPipelines(cli: Cli, flags: { output?: string; users:
   ]);
   const nameOf = (id: unknown) =>
     [...current.destinations, ...current.sources, ...current.connections].find((one) => one.id === id)?.name;
+  const { owner } = flags;
+  const owned = <Thing extends { owner: string | null }>(things: Thing[]) =>
+    things.filter((one) => owner === undefined || one.owner === owner);
   const document = {
     version: 1,
+    ...(owner !== undefined && { owner }),
     ...(flags.users && {
       roles: named(current.roles, ({ permissions, description }) => withoutEmpty({ permissions, description })),
       users: named(current.users, ({ full_name, roles }) => ({ full_name, roles })),
     }),
-    sources: named(current.sources, (source) => connectorBody(source, parameterDefaults(source, connectors))),
-    destinations: named(current.destinations, (destination) =>
+    sources: named(owned(current.sources), (source) => connectorBody(source, parameterDefaults(source, connectors))),
+    destinations: named(owned(current.destinations), (destination) =>
       connectorBody(destination, parameterDefaults(destination, connectors)),
     ),
-    connections: named(current.connections, (connection) => connectionBody(connection)),
-    triggers: named(current.triggers, (trigger) => triggerBody(trigger, nameOf)),
+    connections: named(owned(current.connections), (connection) => connectionBody(connection)),
+    triggers: named(owned(current.triggers), (trigger) => triggerBody(trigger, nameOf)),
   };
   const text = stringify(document, { lineWidth: 100 });
   if (flags.output === undefined) return cli.print(text.trimEnd());

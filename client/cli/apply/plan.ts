@@ -3,7 +3,7 @@ import { UsageError } from '../exit.ts';
 import { type Current, findNamed } from './current.ts';
 import { hasMask, MASK } from '../../pipeline-file/mask.ts';
 import { type Change, differences, identityOf, SECRET_KEYS } from './difference.ts';
-import { type Path, type Wanted } from './document.ts';
+import { type Path, type Pipelines, type Wanted } from './document.ts';
 import { type Body, KINDS, type Kind } from '../../pipeline-file/keys.ts';
 import { withLocation } from './location.ts';
 import { connectionRequest, personBody, triggerRequest } from './requests.ts';
@@ -14,6 +14,8 @@ export type Step =
   | { action: 'update'; wanted: Wanted; id: string; revision?: number; changes: Change[] }
   | { action: 'delete'; kind: Kind; name: string; id: string };
 
+type OwnedKind = Exclude<Kind, 'roles' | 'users'>;
+
 export interface PlanOptions {
   prune: boolean;
   rotateSecrets: boolean;
@@ -22,7 +24,7 @@ export interface PlanOptions {
 /** The steps in executable order. @throws UsageError with the location of a setting that cannot be applied. */
 export async function planSteps(
   api: ApiClient,
-  { wanted, current, options }: { wanted: Wanted[]; current: Current; options: PlanOptions },
+  { wanted, owners, current, options }: Pipelines & { current: Current; options: PlanOptions },
 ): Promise<{ steps: Step[]; unchanged: number }> {
   const steps: Step[] = [];
   for (const one of wanted) {
@@ -40,7 +42,7 @@ export async function planSteps(
     steps.push({ action: 'update', wanted: one, id: actual.id, revision, changes });
   }
   const unchanged = wanted.length - steps.length;
-  return { steps: options.prune ? [...steps, ...pruned(wanted, current)] : steps, unchanged };
+  return { steps: options.prune ? [...steps, ...pruned({ wanted, owners }, current)] : steps, unchanged };
 }
 
 function checkReferences(one: Wanted, { wanted, current }: { wanted: Wanted[]; current: Current }): void {
@@ -171,15 +173,18 @@ function triggerChanges(
   ];
 }
 
-/** Dependents are deleted before what they depend on. Roles and users never are: a file that lacks them says nothing. */
-function pruned(wanted: Wanted[], current: Current): Step[] {
+/**
+ * Dependents are deleted before what they depend on, and only what has the owner of one of the files; a file without owner
+ * stands for what has none. Roles and users are never deleted: a file that lacks them says nothing.
+ */
+function pruned({ wanted, owners }: Pipelines, current: Current): Step[] {
   const keeps = (kind: Kind, name: string) =>
     wanted.some((one) => one.kind === kind && one.name.toLowerCase() === name.toLowerCase());
-  return KINDS.filter((kind) => kind !== 'roles' && kind !== 'users')
+  return KINDS.filter((kind): kind is OwnedKind => kind !== 'roles' && kind !== 'users')
     .toReversed()
     .flatMap((kind) =>
       current[kind]
-        .filter(({ name }) => !keeps(kind, name))
+        .filter(({ name, owner }) => owners.includes(owner) && !keeps(kind, name))
         .map(({ id, name }) => ({ action: 'delete' as const, kind, name, id })),
     );
 }

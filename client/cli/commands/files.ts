@@ -15,7 +15,8 @@ export const apply = buildCommand<Applying, [], Cli>({
       dryRun: switchFlag(
         'Show the changes without applying them; exit code 0 without changes, 2 with changes, 1 for an error',
       ),
-      prune: switchFlag('Delete everything that the file does not name'),
+      report: switchFlag('With --dry-run, emit configuration_drifted or configuration_matched in the account'),
+      prune: switchFlag('Delete what the file does not name, of the owner that the file names or else of no owner'),
       rotateSecrets: switchFlag('Send every secret again, including those that cannot be compared'),
     },
     aliases: { f: 'file', y: 'yes' },
@@ -28,20 +29,22 @@ export const apply = buildCommand<Applying, [], Cli>({
       'apply -f pipelines.yaml --yes',
       'apply -f pipelines/ --dry-run --save-plan plan.json',
       'apply --plan plan.json',
+      'apply -f pipelines.yaml --dry-run --report',
     ],
   }),
 });
 
-export const exportFile = buildCommand<{ output?: string; users: boolean }, [], Cli>({
+export const exportFile = buildCommand<{ output?: string; users: boolean; owner?: string }, [], Cli>({
   loader: async () => withCli((await import('../apply/export.ts')).exportPipelines),
   parameters: {
     flags: {
       output: textFlag('Output file; default standard output', 'path'),
       users: switchFlag('Include users and the roles of the account'),
+      owner: textFlag('Only what has this owner, which the file then names', 'name'),
     },
     aliases: { o: 'output' },
   },
   docs: help('Export the account as a file for `apply`; secrets become ${NAME} placeholders', {
-    examples: ['export -o pipelines.yaml', 'export --users -o account.yaml'],
+    examples: ['export -o pipelines.yaml', 'export --users -o account.yaml', 'export --owner shop-team -o shop.yaml'],
   }),
 });

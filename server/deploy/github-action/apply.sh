@@ -14,7 +14,11 @@ case "$APPLY_MODE" in
     ;;
 esac
 
-text=$(bun "$cli" "${arguments[@]}" --dry-run 2>&1)
+# What a schedule finds becomes an event in the account, from which a case follows.
+plan=(--dry-run)
+[ "$APPLY_MODE" = drift ] && plan+=(--report)
+
+text=$(bun "$cli" "${arguments[@]}" "${plan[@]}" 2>&1)
 code=$?
 echo "$text"
 {

@@ -33,6 +33,7 @@ export function draftRow(
     retests: 0,
     free_until: null,
     free_end_told_at: null,
+    owner: null,
     created_by: user_id,
     created_at: now,
     updated_at: now,

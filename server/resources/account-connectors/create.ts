@@ -83,5 +83,6 @@ export async function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): P
     ssh_tunnel,
     datasets: input.datasets ?? [],
     credentials_expire_at: input.credentials_expire_at ?? null,
+    owner: input.owner ?? null,
   };
 }

@@ -6,6 +6,7 @@ import {
   instant,
   moment,
   name,
+  owner,
   readOnlyKeys,
   text,
   UserReference,
@@ -78,6 +79,7 @@ export const AccountConnectorSchema = z
     catalog_refreshed_at: instant().nullable(),
     streams_count: whole(),
     free_until: instant().nullable(),
+    owner: z.string().nullable(),
     created_by: UserReference.nullable(),
     created_at: instant(),
     updated_at: instant(),
@@ -140,6 +142,7 @@ const settings = {
   credentials_expire_at: moment()
     .nullable()
     .meta({ description: 'When the credentials expire. `credentials_expiring` is emitted 14, 7 and 1 days before.' }),
+  owner: owner(),
   test_connection: z.boolean(),
   redirect_url: z
     .url({ protocol: /^https?$/ })

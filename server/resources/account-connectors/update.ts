@@ -100,6 +100,7 @@ async function changesOf(
   const { row, connector, input } = change;
   const changes: Changes = {};
   if (input.name !== undefined && input.name !== row.name) changes.name = input.name;
+  if (input.owner !== undefined && input.owner !== row.owner) changes.owner = input.owner;
   const method = connector.auth_methods.find((one) => one === input.auth_method);
   if (method && method !== row.auth_method) changes.auth_method = method;
   if (input.datasets && !Bun.deepEquals(input.datasets, row.datasets)) changes.datasets = input.datasets;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { accountConnectors, RUN_STATUSES } from '../../../db/schema/index.ts';
-import { count, day, idInBody, instant, name, readOnlyKeys, text, UserReference, whole } from '../../api/wire-types.ts';
+import { count, day, idInBody, instant, name, owner, readOnlyKeys, text, UserReference, whole } from '../../api/wire-types.ts';
 import { ConnectionSchedule, ConnectionScheduleRequest } from './schedule-schema.ts';
 import { ConnectionStream, ConnectionStreamRequest } from './streams/schema.ts';
 
@@ -71,6 +71,7 @@ export const ConnectionSchema = z
     max_parallel_streams: whole(),
     notify_on_failure: z.boolean(),
     tags: z.array(z.string()),
+    owner: z.string().nullable(),
     last_run: z
       .object({
         id: uuid(),
@@ -124,6 +125,7 @@ const settings = {
     .array(name())
     .overwrite((tags) => [...new Set(tags)])
     .max(20),
+  owner: owner(),
   status: z.enum(['active', 'paused']),
 };
 

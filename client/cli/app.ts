@@ -1,7 +1,7 @@
 import { buildApplication, buildRouteMap, text_en } from '@stricli/core';
 import packageFile from '../../package.json' with { type: 'json' };
 import { keys, serviceAccounts, usage, users } from './commands/account.ts';
-import { cases, events, triggers } from './commands/automation.ts';
+import { cases, events, notifications, triggers } from './commands/automation.ts';
 import { audit } from './commands/audit.ts';
 import { connections } from './commands/connections.ts';
 import { accountConnectors, connectors } from './commands/connectors.ts';
@@ -36,6 +36,7 @@ const root = buildRouteMap<string, Cli>({
     apply,
     export: exportFile,
     triggers,
+    notifications,
     cases,
     events,
     users,

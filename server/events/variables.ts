@@ -45,6 +45,9 @@ export const VARIABLES: Readonly<Record<string, VariableType>> = {
   ...typed('string', 'verification_id'),
   ...typed('list<string>', 'streams_different'),
   ...typed('int', 'rows_different'),
+  ...typed('string', 'digest', 'digest_from', 'digest_until', 'file', 'owner'),
+  ...typed('int', 'runs_total', 'runs_failed', 'open_cases', 'changes'),
+  ...typed('list<string>', 'failed_connections', 'late_connections', 'open_case_titles', 'changed_items'),
   ...typed('string', 'trigger_id', 'trigger_name', 'action_type', 'case_id'),
 };
 
@@ -109,6 +112,10 @@ const TRIGGER = [
   'changed_fields',
 ];
 
+const DIGEST = names(
+  'digest digest_from digest_until runs_total runs_failed rows_loaded open_cases failed_connections late_connections open_case_titles',
+);
+
 /** By the prefix of the event kind; the first match counts. */
 const FAMILIES: [prefix: RegExp, names: readonly string[]][] = [
   [/^connection_(succeeded|failed|partially_failed|run_stopped)$/, ENDED_RUN],
@@ -129,6 +136,8 @@ const FAMILIES: [prefix: RegExp, names: readonly string[]][] = [
   [/^change_log_/, [...CONNECTION, ...names('stream_id stream_name namespace lag_bytes error_message')]],
   [/^destination_/, [...CONNECTION, ...names('stream_id stream_name namespace cursor_before cursor_now')]],
   [/^verification_/, [...CONNECTION, ...VERIFICATION]],
+  [/^daily_digest$/, DIGEST],
+  [/^configuration_/, ['file', 'owner', 'changes', 'changed_items']],
   [/^data_delayed$/, [...CONNECTION, 'minutes_late']],
 ];
 

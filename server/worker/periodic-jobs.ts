@@ -8,6 +8,7 @@ import { disableBroken } from '../runs/disable-connections.ts';
 import { recoverStuckTasks } from './background-tasks.ts';
 import { retestConnectors } from '../runs/retest-connectors.ts';
 import { deleteOldHistory } from './delete-old-history.ts';
+import { sendDailyDigests } from './daily-digest.ts';
 import { announceDelays } from './data-delays.ts';
 import { announceExpiringCredentials, announceEndingFreePeriods } from './expiry-notices.ts';
 import { recoverStuckVerifications } from '../transfer/verification/recover-stuck-verifications.ts';
@@ -50,6 +51,7 @@ const JOBS: readonly PeriodicJob[] = [
   }),
   job('test broken connectors again', 10_000, retestConnectors),
   job('release webhook events', MINUTE_MS, releaseWebhookEvents),
+  job('send daily digests', MINUTE_MS, sendDailyDigests),
   job('announce delays', MINUTE_MS, announceDelays),
   job('announce expiring API keys', 15 * MINUTE_MS, announceExpiringKeys),
   job('announce expiring credentials', 15 * MINUTE_MS, announceExpiringCredentials),

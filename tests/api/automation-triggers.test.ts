@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { desc, eq } from 'drizzle-orm';
-import { accounts, cases, deliveries, events, triggerGroups, triggers } from '../../db/schema/index.ts';
+import { accounts, cases, deliveries, events, triggerGroups, triggers, users } from '../../db/schema/index.ts';
 import { emit, SYSTEM_ACTOR } from '../../server/events/emit.ts';
 import { evaluatePending } from '../../server/automation/evaluation/evaluation-loop.ts';
 import { openActions } from '../../server/automation/triggers/action-secrets.ts';
@@ -71,6 +71,7 @@ describe('POST /automation/triggers', () => {
         notify_every: null,
       },
       is_system: false,
+      owner: null,
       state: 'idle',
       last_evaluated_at: null,
       last_fired_at: null,
@@ -217,11 +218,13 @@ describe('GET /automation/triggers', () => {
     expect(system.map((trigger: { name: string }) => trigger.name).sort()).toEqual([
       'API key expiring',
       'Breaking schema change',
+      'Configuration drift',
       'Connection auto-disabled',
       'Connection failed',
+      'Daily digest',
       'Plan limit ≥ 80/100 %',
     ]);
-    expect(all.headers.get('x-total-count')).toBe(String(own.length + 5));
+    expect(all.headers.get('x-total-count')).toBe(String(own.length + 7));
     expect((await call('GET', `${PATH}?limit=1`)).body).toEqual([own[0]]);
   });
 
@@ -316,8 +319,11 @@ describe('POST /automation/triggers/{trigger_id}', () => {
     };
     const first = await shownOnce();
     const masked = { ...HOOK, secret: '**********', headers: {}, payload_template: null };
-    expect(first).toHaveLength(5);
-    for (const actions of first) expect(actions.at(-1)).toEqual(masked);
+    // All but the daily digest, which is sent on request only.
+    expect(first.filter((actions: object[]) => actions.length === 0)).toHaveLength(1);
+    const notifying = first.filter((actions: object[]) => actions.length > 0);
+    expect(notifying).toHaveLength(6);
+    for (const actions of notifying) expect(actions.at(-1)).toEqual(masked);
     expect(await shownOnce()).toEqual(first);
     const paused = await call('POST', '/automation/notifications', { action: PAUSE });
     expect(paused.status).toBe(422);
@@ -325,8 +331,52 @@ describe('POST /automation/triggers/{trigger_id}', () => {
     const refused = await call('POST', '/automation/notifications', { action: mail });
     expect([refused.status, refused.body.code]).toEqual([400, 'invalid_reference']);
     const system = await db.select().from(triggers).where(eq(triggers.is_system, true));
-    expect(openActions(secrets, system[0]!).at(-1)).toMatchObject({ secret: HOOK.secret });
+    const told = system.find(({ actions }) => actions.length > 0)!;
+    expect(openActions(secrets, told).at(-1)).toMatchObject({ secret: HOOK.secret });
     await db.update(triggers).set({ actions: [], secrets: null }).where(eq(triggers.is_system, true));
+  });
+
+  test('GET /automation/notification_settings 200; POST /automation/notification_settings 200 keeps what is omitted; 400 invalid_quiet_hours; 422', async () => {
+    const settings = '/automation/notification_settings';
+    const none = { timezone: null, quiet_from: null, quiet_until: null, urgent_severity: 'critical', digest_at: null };
+    expect((await call('GET', settings)).body).toMatchObject(none);
+    const quiet = { quiet_from: '22:00', quiet_until: '07:00', timezone: 'Europe/Berlin' };
+    expect((await call('POST', settings, quiet)).body).toMatchObject({ ...none, ...quiet });
+    const { body: timed } = await call('POST', settings, { digest_at: '08:00', urgent_severity: null });
+    expect(timed).toMatchObject({ ...quiet, digest_at: '08:00', urgent_severity: null });
+    expect(new Date(timed.next_digest_at).toLocaleTimeString('sv', { timeZone: 'Europe/Berlin' })).toBe('08:00:00');
+    for (const wrong of [{ quiet_from: null }, { quiet_from: '07:00' }]) {
+      const { status, body: refused } = await call('POST', settings, wrong);
+      expect([status, refused.code]).toEqual([400, 'invalid_quiet_hours']);
+    }
+    for (const wrong of [{ digest_at: '24:00' }, { timezone: 'Mars/Olympus' }, {}])
+      expect((await call('POST', settings, wrong)).status).toBe(422);
+    const { quiet_now_until: _now, ...kept } = timed;
+    expect((await call('GET', settings)).body).toMatchObject(kept);
+    const off = { ...none, quiet_from: null, quiet_until: null, digest_at: null };
+    expect((await call('POST', settings, off)).body).toMatchObject({ ...off, next_digest_at: null });
+  });
+
+  test('POST /automation/notification_tests 200: says why a message was not sent; 400 no_notifications; 404', async () => {
+    const [user] = await db.select().from(users);
+    const mail = { type: 'send_email', recipients: [user!.email], subject_template: 's', body_template: 'b' };
+    const { status, body: tested } = await call('POST', '/automation/notification_tests', { action: mail });
+    expect([status, tested]).toMatchObject([200, [{ is_sent: false, error: { code: 'mail_not_configured' } }]]);
+    const { id } = await make();
+    const refused = await call('POST', '/automation/notification_tests', { trigger_id: id });
+    expect([refused.status, refused.body.code]).toEqual([400, 'no_notifications']);
+    const unknown = await call('POST', '/automation/notification_tests', { trigger_id: Bun.randomUUIDv7() });
+    expect(unknown.status).toBe(404);
+  });
+
+  test('POST /automation/drift_reports 204: emits whether the account differs from a file', async () => {
+    const report = (changes: string[]) => call('POST', '/automation/drift_reports', { file: 'shop.yaml', changes });
+    expect((await report(['update connection "Shop"'])).status).toBe(204);
+    expect((await report([])).status).toBe(204);
+    const [matched, drifted] = await db.select().from(events).orderBy(desc(events.id)).limit(2);
+    expect([matched!.event, drifted!.event]).toEqual(['configuration_matched', 'configuration_drifted']);
+    expect(drifted!.summary).toBe('The account differs from shop.yaml: 1 change');
+    expect(drifted!.payload).toMatchObject({ changes: 1, changed_items: ['update connection "Shop"'], owner: null });
   });
 
   test('200: a system trigger accepts actions and enabled; 400 system_trigger_field for other fields', async () => {

@@ -77,6 +77,7 @@ describe('system triggers', () => {
     ['plan_limit', 'plan_limit_reached', null, { limit: 'max_connections' }],
     ['plan_limit', 'plan_limit_warning', null, { limit: 'max_users' }],
     ['api_key_expiring', 'api_key_expiring', 'api_key_rotated', { user_id: connection() }],
+    ['configuration_drift', 'configuration_drifted', 'configuration_matched', { file: 'a.yaml', owner: null }],
   ] as const)('%s: %s opens a case, %s resolves it', async (key, problem, recovery, payload) => {
     const connection_id = connection();
     await happen({ event: problem, connection_id, payload });

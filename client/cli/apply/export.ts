@@ -11,7 +11,10 @@ import type { Body } from '../../pipeline-file/keys.ts';
 import { readCurrent } from './current.ts';
 
 /** Writes a file in which `apply`, given the secrets, finds nothing to change. */
-export async function exportPipelines(cli: Cli, flags: { output?: string; users: boolean; owner?: string }): Promise<void> {
+export async function exportPipelines(
+  cli: Cli,
+  flags: { output?: string; users: boolean; owner?: string },
+): Promise<void> {
   const api = await cli.api();
   const [current, connectors] = await Promise.all([
     readCurrent(api, { withPeople: flags.users }),

@@ -1,5 +1,6 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { CreatingTrigger } from '../actions/automation.ts';
+import type { SettingNotifications, TestingNotifications } from '../actions/notifications.ts';
 import type { EventFilter } from '../actions/events.ts';
 import type { Cli } from '../context.ts';
 import type { Shown } from '../output.ts';
@@ -79,6 +80,56 @@ export const triggers = buildRouteMap({
     }),
   },
   docs: { brief: 'Manage triggers: list, create, test, delete' },
+});
+
+const notificationActions = () => import('../actions/notifications.ts');
+
+export const notifications = buildRouteMap({
+  routes: {
+    show: buildCommand<Shown, [], Cli>({
+      loader: async () => withCli((await notificationActions()).showSettings),
+      parameters: { flags: shown, aliases: shownAliases },
+      docs: help('Show quiet hours and the time of the daily digest', { examples: ['notifications show'] }),
+    }),
+    set: buildCommand<Shown & SettingNotifications, [], Cli>({
+      loader: async () => withCli((await notificationActions()).setSettings),
+      parameters: {
+        flags: {
+          ...shown,
+          quiet: textFlag('Quiet hours, such as 22:00-07:00; off for none', 'from-until'),
+          urgent: {
+            kind: 'enum',
+            values: [...SEVERITIES, 'none'],
+            brief: 'Also sent during quiet hours, from this severity up',
+            optional: true,
+          },
+          digest: textFlag('Time of the daily digest, such as 08:00; off for none', 'time'),
+          timezone: textFlag('Zone of these times, such as Europe/Berlin; account for that of the account', 'zone'),
+        },
+        aliases: shownAliases,
+      },
+      docs: help('Set quiet hours and the time of the daily digest', {
+        about: 'Emails and chat messages wait for the end of quiet hours; webhooks never do.',
+        examples: ['notifications set --quiet 22:00-07:00 --urgent critical', 'notifications set --digest 08:00'],
+      }),
+    }),
+    test: buildCommand<Shown & TestingNotifications, [string?], Cli>({
+      loader: async () => withCli((await notificationActions()).sendTests),
+      parameters: {
+        flags: {
+          ...shown,
+          webhook: textFlag('Call this URL', 'url'),
+          email: textFlag('Send an email to this user', 'address'),
+        },
+        aliases: shownAliases,
+        positional: oneOrNone('trigger', 'Trigger whose channels to test', triggerNames),
+      },
+      docs: help('Send a test message to a channel, or to all channels of a trigger', {
+        examples: ['notifications test "Connection failed"', 'notifications test --email ada@example.com'],
+      }),
+    }),
+  },
+  docs: { brief: 'Notifications: show, set, test' },
 });
 
 export const cases = buildCommand<Shown & { status?: string }, [string?], Cli>({

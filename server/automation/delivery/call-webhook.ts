@@ -7,7 +7,7 @@ import { eventPayload } from '../../events/variables.ts';
 import { guardedFetch } from '../../platform/net/guarded-fetch.ts';
 import { EgressError } from '../../platform/net/egress-rules.ts';
 import { permanent, postponed, temporary } from './delivery-error.ts';
-import { caseUrl, type DeliveryJob, templateValues } from './template-values.ts';
+import { caseUrl, type Message, templateValues } from './template-values.ts';
 
 const TIMEOUT_MS = 10_000;
 const MAX_PAUSE_SECONDS = 3600;
@@ -19,7 +19,7 @@ const MAX_PAUSE_SECONDS = 3600;
  */
 export async function callWebhook(
   deps: Deps,
-  { job, action, signal }: { job: DeliveryJob; action: ActionOf<'call_webhook'>; signal: AbortSignal },
+  { job, action, signal }: { job: Message; action: ActionOf<'call_webhook'>; signal: AbortSignal },
 ): Promise<void> {
   const { delivery, trigger } = job;
   const { secret, url, headers: own } = openActions(deps.secrets, trigger)[delivery.action_index] as typeof action;
@@ -73,7 +73,7 @@ function signed(message: { id: string; body: string; secret: string | null; at: 
   return { ...headers, 'webhook-signature': signer.sign(id, at, body) };
 }
 
-function bodyOf(deps: Deps, job: DeliveryJob, template: string | null): string {
+function bodyOf(deps: Deps, job: Message, template: string | null): string {
   const { delivery, trigger, event, case: row } = job;
   const publicUrl = deps.config.PUBLIC_URL;
   if (template !== null) return renderTemplate(template, templateValues(job, publicUrl), 'json');

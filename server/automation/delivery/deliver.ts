@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, lt, ne, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull, lt, lte, ne, or, sql } from 'drizzle-orm';
 import { cases, deliveries, type DeliveryRow, events, triggers } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
@@ -10,6 +10,7 @@ import { rememberThread, sendChatMessage } from './send-chat-message.ts';
 import { sendEmail } from './send-email.ts';
 import type { DeliveryJob } from './template-values.ts';
 import { permanent } from './delivery-error.ts';
+import { holdForQuietHours } from './quiet-hours.ts';
 import { recordFailure } from './record-failure.ts';
 
 /** An attempt that has not ended by then has lost its worker. */
@@ -25,12 +26,15 @@ const MAX_TURN_SECONDS = 30;
  */
 export async function deliverActionJob(deps: Deps, delivery_id: string, signal: AbortSignal): Promise<void> {
   const [own] = await deps.db.select().from(deliveries).where(eq(deliveries.id, delivery_id));
-  if (!own || !WAITING.includes(own.status) || (await waitsForEarlier(deps, own))) return;
+  if (!own || !WAITING.includes(own.status) || (await mustWait(deps, own))) return;
   const work = () => deliver(deps, delivery_id, signal);
   await (own.unfinished_attempts > 0 ? inTurn(work) : work());
   const [after] = await deps.db.select().from(deliveries).where(eq(deliveries.id, delivery_id));
   if (after) deps.metrics.deliveryAttempt({ kind: after.type, outcome: after.status });
 }
+
+const mustWait = async (deps: Deps, own: DeliveryRow): Promise<boolean> =>
+  (await holdForQuietHours(deps, own)) || waitsForEarlier(deps, own);
 
 /** The turn of the last delivery whose worker died. */
 let turn: Promise<unknown> = Promise.resolve();
@@ -110,6 +114,8 @@ async function waitsForEarlier(deps: Deps, own: DeliveryRow): Promise<boolean> {
         eq(deliveries.action_index, own.action_index),
         lt(deliveries.id, own.id),
         ne(deliveries.reason, 'summary'),
+        // An urgent message does not wait for one that quiet hours hold.
+        or(isNull(deliveries.held_until), lte(deliveries.held_until, deps.now().toISOString())),
         inArray(deliveries.status, WAITING),
       ),
     )

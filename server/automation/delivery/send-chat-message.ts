@@ -7,7 +7,7 @@ import type { ActionOf } from '../triggers/action-schema.ts';
 import { renderTemplate } from '../render-template.ts';
 import { withConnector } from '../../connector-runtime/account-connector-calls.ts';
 import { temporary, permanent, postponed } from './delivery-error.ts';
-import { type DeliveryJob, prefixOf, templateValues } from './template-values.ts';
+import { type Message, prefixOf, templateValues } from './template-values.ts';
 
 type Action = ActionOf<'send_chat_message'>;
 
@@ -24,7 +24,7 @@ const POSTPONE_JITTER_MS = 2000;
  */
 export async function sendChatMessage(
   deps: Deps,
-  { job, action, signal }: { job: DeliveryJob; action: Action; signal: AbortSignal },
+  { job, action, signal }: { job: Message; action: Action; signal: AbortSignal },
 ): Promise<{ key: string; thread: string } | null> {
   const connector = await chatConnector(deps, job.trigger.account_id, action.account_connector_id);
   await waitForChannel(deps, { action, signal });
@@ -54,7 +54,7 @@ export async function sendChatMessage(
   }
 }
 
-function textOf(deps: Deps, job: DeliveryJob, action: Action): string {
+function textOf(deps: Deps, job: Message, action: Action): string {
   const values = templateValues(job, deps.config.PUBLIC_URL);
   const text = prefixOf(job) + renderTemplate(action.message_template, values, 'mrkdwn');
   const { reason } = job.delivery;

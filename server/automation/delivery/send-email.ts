@@ -4,7 +4,7 @@ import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
 import { renderTemplate } from '../render-template.ts';
 import { temporary, permanent } from './delivery-error.ts';
-import { type DeliveryJob, prefixOf, templateValues } from './template-values.ts';
+import { type Message, prefixOf, templateValues } from './template-values.ts';
 
 const TIMEOUT_MS = 15_000;
 const HAS_TAGS = /<[a-z!/][^>]*>/i;
@@ -17,7 +17,7 @@ const MAX_SUBJECT = 300;
  */
 export async function sendEmail(
   deps: Deps,
-  { job, action }: { job: DeliveryJob; action: ActionOf<'send_email'> },
+  { job, action }: { job: Message; action: ActionOf<'send_email'> },
 ): Promise<string | null> {
   const { SMTP_URL, MAIL_FROM } = deps.config;
   if (SMTP_URL === null) throw permanent('mail_not_configured', 'No mail server is configured. Set SMTP_URL');
@@ -65,7 +65,7 @@ async function liveRecipients(deps: Deps, account_id: string, recipients: string
   return found.map(({ email }) => email);
 }
 
-function contentOf(deps: Deps, job: DeliveryJob, action: ActionOf<'send_email'>) {
+function contentOf(deps: Deps, job: Message, action: ActionOf<'send_email'>) {
   const values = templateValues(job, deps.config.PUBLIC_URL);
   const { subject_template, body_template } = action;
   // On one line, so that a value cannot add a header.

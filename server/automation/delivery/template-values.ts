@@ -2,10 +2,11 @@ import type { CaseRow, DeliveryRow, EventRow, TriggerRow } from '../../../db/sch
 import type { DeliveryReason } from './queue-deliveries.ts';
 import { eventFacts } from '../../events/variables.ts';
 
-/** A delivery with the rows that it refers to. */
-export interface DeliveryJob {
-  delivery: DeliveryRow;
-  trigger: TriggerRow;
+/** What the text of a message follows from. */
+export interface Message {
+  /** `test`: a message that a user asked for, of which nothing is stored. */
+  delivery: Pick<DeliveryRow, 'id' | 'action_index'> & { reason: DeliveryReason | 'test' };
+  trigger: Pick<TriggerRow, 'id' | 'account_id' | 'name' | 'severity' | 'actions' | 'secrets'>;
   event: EventRow;
   /** Null: the trigger opens no cases. */
   case: CaseRow | null;
@@ -13,8 +14,14 @@ export interface DeliveryJob {
   more_events: number;
 }
 
+/** A delivery with the rows that it refers to. */
+export interface DeliveryJob extends Message {
+  delivery: DeliveryRow;
+  trigger: TriggerRow;
+}
+
 /** The values available to templates: the variables of the event, and these. */
-export function templateValues(job: DeliveryJob, publicUrl: string): Record<string, unknown> {
+export function templateValues(job: Message, publicUrl: string): Record<string, unknown> {
   const { delivery, trigger, event, case: row } = job;
   return {
     ...eventFacts(event),
@@ -36,14 +43,15 @@ export function templateValues(job: DeliveryJob, publicUrl: string): Record<stri
 
 export const caseUrl = (row: CaseRow, publicUrl: string) => `${publicUrl}/cases/${row.id}`;
 
-const PREFIXES: Partial<Record<DeliveryReason, string>> = {
+const PREFIXES: Partial<Record<Message['delivery']['reason'], string>> = {
   reopened: 'Again',
   raised: 'More severe',
   resolved: 'Resolved',
+  test: 'Test',
 };
 
 /** Prefix of a message that is not the first about its case; empty for the first. */
-export function prefixOf({ delivery, more_events }: DeliveryJob): string {
+export function prefixOf({ delivery, more_events }: Message): string {
   if (delivery.reason === 'summary') return `+${more_events} more: `;
   const prefix = PREFIXES[delivery.reason];
   return prefix ? `${prefix}: ` : '';

@@ -55,6 +55,11 @@ const BY_NAME: Record<string, unknown> = {
   percent: 90,
   plan_name: 'pro',
   days_remaining: 7,
+  digest: '24 runs, 2 failed\nFailed: Orders to warehouse',
+  digest_from: '2026-01-30T08:00:00.000Z',
+  digest_until: '2026-01-31T08:00:00.000Z',
+  file: 'pipelines.yaml',
+  owner: null,
 };
 
 const OF_SUCCESS: Record<string, unknown> = {

@@ -11,7 +11,12 @@ interface SystemTrigger {
   severity: TriggerRow['severity'];
   group_by: string[];
   resolve_rule: string | null;
+  /** Default: it opens cases. */
+  open?: boolean;
 }
+
+/** The trigger with the actions that send the digest. */
+export const DAILY_DIGEST = 'daily_digest';
 
 /** Triggers that every account has from the start. Users add the actions. */
 const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
@@ -55,6 +60,24 @@ const SYSTEM_TRIGGERS: Readonly<Record<string, SystemTrigger>> = {
     group_by: ['user_id'],
     resolve_rule: 'event in ["api_key_created", "api_key_rotated"]',
   },
+  configuration_drift: {
+    name: 'Configuration drift',
+    description: 'The account differs from a file, as `apply --dry-run --report` found',
+    rule: 'event == "configuration_drifted"',
+    severity: 'warning',
+    group_by: ['file', 'owner'],
+    resolve_rule: null,
+  },
+  [DAILY_DIGEST]: {
+    name: 'Daily digest',
+    description:
+      'What happened in a day: runs, failures, open cases, late data. Set its time in the notification settings',
+    rule: 'event == "daily_digest"',
+    severity: 'low',
+    group_by: [],
+    resolve_rule: null,
+    open: false,
+  },
 };
 
 /** Columns that this file defines; users cannot change them. */
@@ -71,7 +94,7 @@ export async function ensureSystemTriggers(db: Db, only?: string): Promise<void>
 }
 
 async function ensureFor(db: Db, account_id: string): Promise<void> {
-  const rows = Object.entries(SYSTEM_TRIGGERS).map(([system_key, { resolve_rule, rule, ...trigger }]) => {
+  const rows = Object.entries(SYSTEM_TRIGGERS).map(([system_key, { resolve_rule, open = true, rule, ...trigger }]) => {
     const compiled = compiledRule(rule);
     return {
       ...trigger,
@@ -82,7 +105,7 @@ async function ensureFor(db: Db, account_id: string): Promise<void> {
       normalized_rule: compiled.normalized,
       matched_kinds: compiled.kinds,
       actions: [],
-      case_settings: { ...DEFAULT_CASE_SETTINGS, resolve_rule },
+      case_settings: { ...DEFAULT_CASE_SETTINGS, open, resolve_rule },
     };
   });
   await db

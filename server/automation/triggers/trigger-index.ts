@@ -38,6 +38,7 @@ const RECOVERIES: Readonly<Record<string, readonly string[]>> = {
   connection_succeeded: ['connection_failed', 'connection_partially_failed', 'data_delayed'],
   account_connector_authenticated: ['account_connector_broken', 'account_connector_reauth_required'],
   connection_resumed: ['schema_change_breaking'],
+  configuration_matched: ['configuration_drifted'],
   plan_limit_cleared: ['plan_limit_warning', 'plan_limit_reached', 'credits_exhausted'],
 };
 

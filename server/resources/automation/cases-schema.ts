@@ -30,6 +30,7 @@ const CaseDelivery = z
     attempts: whole(),
     last_attempt_at: instant().nullable(),
     next_attempt_at: instant().nullable(),
+    held_until: instant().nullable().meta({ description: 'The end of the quiet hours for which it waits.' }),
     delivered_at: instant().nullable(),
     error: z.string().nullable(),
     created_at: instant(),

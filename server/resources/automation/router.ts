@@ -7,7 +7,7 @@ import { evaluateAutomatorRule } from './evaluate.ts';
 import { EvaluateRequest, EvaluateResponse } from './evaluate-schema.ts';
 import { listEvents } from './events.ts';
 import { EventQuery, EventSchema } from './events-schema.ts';
-import { setUpNotifications, SetUpNotificationsRequest } from './notifications.ts';
+import { notificationProcedures } from './notifications-router.ts';
 import { readRuleLanguage, RuleLanguage } from './rule-language.ts';
 import { getTrigger, listTriggers } from './triggers-query.ts';
 import { CreateTriggerRequest, TriggerSchema, UpdateTriggerRequest } from './triggers-schema.ts';
@@ -102,20 +102,6 @@ export const automationRouter = router({
     )
     .output(TriggerSchema)
     .mutation(({ ctx, input }) => updateTrigger(ctx, input)),
-  setUpNotifications: act('triggers.update')
-    .concat(
-      rest('POST', '/automation/notifications', {
-        operation_id: 'set_up_notifications',
-        summary: 'Send failures and other problems to one place',
-        description:
-          'Adds the action to every built-in trigger that does not notify this place yet. Returns the built-in triggers.',
-        addition: true,
-        body: SetUpNotificationsRequest,
-        errors: [400],
-      }),
-    )
-    .output(z.array(TriggerSchema))
-    .mutation(({ ctx, input }) => setUpNotifications(ctx, input)),
   deleteTrigger: write('triggers.delete')
     .concat(
       rest('DELETE', '/automation/triggers/{trigger_id}', {
@@ -128,5 +114,6 @@ export const automationRouter = router({
     )
     .output(z.void())
     .mutation(({ ctx, input }) => deleteTrigger(ctx, input)),
+  ...notificationProcedures,
   ...caseProcedures,
 });

@@ -60,6 +60,13 @@ export async function getTrigger(ctx: Ctx, input: { trigger_id: string }): Promi
   return present(row);
 }
 
+/** The caller's trigger with everything that is stored. @throws ApiError 404 */
+export async function findTriggerRow(ctx: Ctx, trigger_id: string): Promise<TriggerRow> {
+  const [row] = await ctx.db.select().from(triggers).where(owned(ctx, trigger_id));
+  if (!row) throw notFound('Trigger');
+  return row;
+}
+
 /** The caller's trigger, locked until the transaction ends. @throws ApiError 404 */
 export async function lockTrigger(ctx: Ctx, trigger_id: string): Promise<TriggerRow> {
   const [row] = isId(trigger_id)

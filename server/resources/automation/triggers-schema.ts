@@ -3,7 +3,7 @@ import { TriggerAction } from '../../automation/triggers/action-schema.ts';
 import { RuleCondition } from '../../automation/rules/condition.ts';
 import { MAX_SOURCE_LENGTH } from '../../automation/rules/language.ts';
 import { matchesAnyKind } from '../../automation/triggers/event-kinds.ts';
-import { instant, name, readOnlyKeys, text, UserReference, whole } from '../../api/wire-types.ts';
+import { instant, name, owner, readOnlyKeys, text, UserReference, whole } from '../../api/wire-types.ts';
 import { Severity } from './events-schema.ts';
 
 const rule = () => text(1, MAX_SOURCE_LENGTH);
@@ -57,6 +57,7 @@ const settings = {
   group_by: z.array(text(1, 100)).max(5),
   cooldown_seconds: z.int().min(0).max(WEEK_SECONDS),
   case: TriggerCaseRequest,
+  owner: owner(),
 };
 
 export const TriggerSchema = z
@@ -87,6 +88,7 @@ export const TriggerSchema = z
       notify_on_resolve: z.boolean(),
       notify_every: whole().nullable(),
     }),
+    owner: z.string().nullable(),
     is_system: z.boolean(),
     state: z.enum(['idle', 'pending', 'triggered', 'cooldown', 'errored', 'auto_disabled']),
     last_evaluated_at: instant().nullable(),

@@ -36,6 +36,7 @@ export async function createTrigger(ctx: Ctx, input: CreateTriggerRequest): Prom
     group_by: checkGroupBy(input.group_by, rule.matched_kinds),
     cooldown_seconds: input.cooldown_seconds ?? 0,
     case_settings,
+    owner: input.owner ?? null,
     created_by: ctx.principal.user_id,
   };
   checkPosture(values);

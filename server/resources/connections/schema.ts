@@ -1,6 +1,17 @@
 import { z } from 'zod';
 import { accountConnectors, RUN_STATUSES } from '../../../db/schema/index.ts';
-import { count, day, idInBody, instant, name, owner, readOnlyKeys, text, UserReference, whole } from '../../api/wire-types.ts';
+import {
+  count,
+  day,
+  idInBody,
+  instant,
+  name,
+  owner,
+  readOnlyKeys,
+  text,
+  UserReference,
+  whole,
+} from '../../api/wire-types.ts';
 import { ConnectionSchedule, ConnectionScheduleRequest } from './schedule-schema.ts';
 import { ConnectionStream, ConnectionStreamRequest } from './streams/schema.ts';
 

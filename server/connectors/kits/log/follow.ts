@@ -2,7 +2,7 @@ import type { Following, LogLag, ReplicatedBatch } from '../../contract/connecto
 
 /** A batch ends at the first commit past these limits, or inside a transaction at OVERSIZE times the limits. */
 export const BATCH_ROWS = 10_000;
-export const BATCH_BYTES = 1024 * 1024;
+export const BATCH_BYTES = 512 * 1024;
 export const OVERSIZE = 2;
 
 /** A read that follows gives the states of idle streams this often, so that the source can release its log. */

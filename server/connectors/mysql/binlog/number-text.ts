@@ -10,8 +10,41 @@ export const decimalBytes = (digits: number, scale: number): number => {
   return bytesOf(whole) + bytesOf(scale);
 };
 
+/** Numbers of so many digits are exact as a number. */
+const EXACT_DIGITS = 15;
+
 /** A DECIMAL: groups of nine digits, the first bit inverted, all bits inverted below zero. */
 export function decimalText(reader: ByteReader, digits: number, scale: number): string {
+  return digits <= EXACT_DIGITS ? shortDecimal(reader, digits, scale) : longDecimal(reader, digits, scale);
+}
+
+/** One number for the digits before the point, and one for those after it. */
+function shortDecimal(reader: ByteReader, digits: number, scale: number): string {
+  const { bytes } = reader;
+  const end = reader.at + decimalBytes(digits, scale);
+  if (end > reader.end) throw new RangeError('an event of the log is cut off');
+  const isNegative = (bytes[reader.at]! & 0x80) === 0;
+  const mask = isNegative ? 0xff : 0;
+  let first = 0x80;
+  const digitsOf = (count: number) => {
+    let value = 0;
+    for (const to = reader.at + BYTES[count]!; reader.at < to; reader.at++) {
+      value = value * 256 + (bytes[reader.at]! ^ mask ^ first);
+      first = 0;
+    }
+    return value;
+  };
+  const whole = digits - scale;
+  let left = digitsOf(whole % GROUP);
+  if (whole >= GROUP) left = left * 1e9 + digitsOf(GROUP);
+  let right = scale >= GROUP ? digitsOf(GROUP) : 0;
+  const rest = scale % GROUP;
+  if (rest > 0) right = right * 10 ** rest + digitsOf(rest);
+  const sign = isNegative ? '-' : '';
+  return scale === 0 ? `${sign}${left}` : `${sign}${left}.${String(right).padStart(scale, '0')}`;
+}
+
+function longDecimal(reader: ByteReader, digits: number, scale: number): string {
   const bytes = reader.take(decimalBytes(digits, scale));
   const isNegative = (bytes[0]! & 0x80) === 0;
   const mask = isNegative ? 0xff : 0;

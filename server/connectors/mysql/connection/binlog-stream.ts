@@ -8,7 +8,7 @@ const START = 4;
 /** A payload of this size continues in the next packet. */
 const FULL = 0xffffff;
 /** The socket pauses while more than this many bytes wait to be read. */
-const HIGH_WATER = 4 * 1024 * 1024;
+const HIGH_WATER = 1024 * 1024;
 
 /**
  * COM_BINLOG_DUMP: the events of the binary log as the server sends them. A driver command that takes over the socket, and

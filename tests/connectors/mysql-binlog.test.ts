@@ -7,7 +7,10 @@ import type {
   StreamState,
 } from '../../server/connectors/contract/connector.ts';
 import { StreamsFailed } from '../../server/connectors/contract/replication.ts';
-import { effectOf } from '../../server/connectors/mysql/binlog/statements.ts';
+import { EventDecoder } from '../../server/connectors/mysql/binlog/events.ts';
+import { assertNext, encodedSet, parsePosition, positionText } from '../../server/connectors/mysql/binlog/gtid.ts';
+import { jsonText } from '../../server/connectors/mysql/binlog/json-text.ts';
+import { effectOf, opensTransaction } from '../../server/connectors/mysql/binlog/statements.ts';
 import type { MysqlSourceConfig } from '../../server/connectors/mysql/connection/settings.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { limitHangs } from '../support/hangs.ts';
@@ -360,6 +363,76 @@ describeMysql('the binary log of MariaDB', () => {
     expect(await step(reader)).toMatchObject({ status: 'passed' });
     const stream = { ...(await streamOf('parents')), name: 'parents' };
     expect((await read([{ stream, state: null }], context(reader))).states[0]!.cursor).toMatch(/^0-1-\d+$/);
+  });
+});
+
+/** As MySQL 8.0.33 wrote it. */
+describe('the binary log of MySQL', () => {
+  const uuid = '3bcf8ae1-e735-11f1-b227-02fc00000001';
+
+  test('a transaction begins with its number by the UUID of the server', () => {
+    const event = Buffer.from(
+      '7f2a046b21010000004f0000007bfb07000000003bcf8ae1e73511f1b22702fc000000018900000000000000028800000000000000890000000000000021c17d51f06006fc1303a13801001ab0c7bb',
+      'hex',
+    );
+    const gtid = { domain: uuid, server: 1, number: 137n };
+    expect(new EventDecoder(true).decode(event)).toEqual({
+      kind: 'begin',
+      gtid,
+      standalone: true,
+      seconds: 1795435135,
+    });
+    event[30]! ^= 1;
+    expect(() => new EventDecoder(true).decode(event)).toThrow('wrong checksum');
+  });
+
+  test('a position is a set without gaps, and the log has to follow it', () => {
+    const other = 'ffffffff-e735-11f1-b227-02fc00000001';
+    const position = parsePosition(`${other.toUpperCase()}:1,${uuid}:1-137`)!;
+    expect(positionText(position)).toBe(`${uuid}:1-137,${other}:1-1`);
+    expect(encodedSet(parsePosition(`${uuid}:1-137`)!).toString('hex')).toBe(
+      `0100000000000000${uuid.replaceAll('-', '')}010000000000000001000000000000008a00000000000000`,
+    );
+    for (const gaps of [`${uuid}:1-5:7`, `${uuid}:2-5`, `${uuid}:1-5,${uuid}:1-6`, `${uuid}:tag:1-5`])
+      expect(parsePosition(gaps)).toBeNull();
+    const next = (number: bigint) => () => assertNext(position, { domain: uuid, server: 1, number });
+    expect(next(138n)).not.toThrow();
+    for (const number of [137n, 139n]) expect(next(number)).toThrow('where 138 should follow');
+  });
+
+  test.each([
+    ['0400', 'null'],
+    ['0401', 'true'],
+    [
+      '00050067002700010028000100290001002a0001002b000800023300040000040200040100004b00616266746c6f6e67206b6579030018000501000b0d000c1500000000000000044002c3a402001c00120001001300010000140002180078790000040000000400',
+      '{"a": [1, 2.5, "ä"], "b": null, "f": false, "t": true, "long key": {"x": {}, "y": []}}',
+    ],
+    ['0c1371225c2001201f207f20c280200a09f09f9880', '"q\\"\\\\ \\u0001 \\u001f \u007f \u0080 \\n\\t😀"'],
+    [
+      '02090064000f1f000f28000f35000f3f000f49000f53000f57000f5a00050000f6070b028000000132f60b130a7ffffffcffffffffff0a08000000000006b9190c08080a0c464106b9190b08e05ef8335dffffff0f0200ff0f01050c080000000000c2b819',
+      '[1.50, -3.0000000000, "2026-02-03", "2026-02-03 04:05:06.789000", "-10:11:12.500000", "base64:type15:AP8=", "base64:type15:BQ==", "2026-01-01 00:00:00.000000", 0]',
+    ],
+    [
+      '021700ed000b49000b51000b59000b61000b69000b71000b79000a81000a8900099100079900079d0009a10005008007a9000bad000bb5000bbd000bc5000bcd000bd5000bdd000be500000000000000f03f00003426f56b0c430080e03779c34143355800662deb417e48afbc9af2d77a3e9a9999999999b93f000000000000008050f330a64b9bb601ffffffffffffffff00000000000000807011010090eefeffffffffff00000000ffff00000000901ec4bcd6429b2ba1869b84063d1656e79eaf03d23cbc89d897b2d29c3c0100000000000000e1639d31956ae54392d54d06cff0804400000054346f9d41',
+      '[1.0, 1e15, 1e16, 1.5e300, 0.0000001, 0.1, -0.0, 123456789012345680, 18446744073709551615, -9223372036854775808, 70000, -70000, 4294967295, -32768, 65535, 100000000000000.0, 0.00000000000001, 0.000000000000001, 1e-16, 5e-324, 1.2345678901234567e19, 1e22, 123456789.0]',
+    ],
+  ])('the JSON %s is as a SELECT gives it', (bytes, text) => {
+    expect(jsonText(Buffer.from(bytes, 'hex'))).toBe(text);
+  });
+
+  test('a damaged JSON value is an error', () => {
+    expect(() => jsonText(Buffer.from('0409', 'hex'))).toThrow('unknown literal 9');
+    expect(() => jsonText(Buffer.from('0c0571', 'hex'))).toThrow('cut off');
+  });
+
+  test.each([
+    ['BEGIN', true],
+    ["XA START X'61',X'',1", true],
+    ['CREATE TABLE `t` (\n  `id` int NOT NULL\n) START TRANSACTION', true],
+    ['CREATE TABLE t (id int)', false],
+    ["XA COMMIT X'61',X'',1", false],
+  ])('%s opens a transaction: %p', (statement, opens) => {
+    expect(opensTransaction(statement)).toBe(opens);
   });
 });
 

@@ -11,7 +11,7 @@ import { ConfigurationError } from '../contract/errors.ts';
 import { fromClause, isIncremental, where } from '../kits/sql/request.ts';
 import { goneOrRefused } from '../kits/sql/table-access.ts';
 import { measureLag } from './binlog/lag.ts';
-import { assertMariaDb, logCheck } from './binlog/log-server.ts';
+import { logCheck } from './binlog/log-server.ts';
 import { canResume, readChanges, readReplication } from './binlog/read-replication.ts';
 import { coversGtid, markLog } from './binlog/marks.ts';
 import { canCopy, copyTables } from './binlog/table-copies.ts';
@@ -54,9 +54,8 @@ export const mysqlSource = defineSource<MysqlSourceConfig>({
   possibleValues: { database: databases },
   discover: (ctx) =>
     withSession(ctx, { phase: 'setup' }, async (session) => {
-      const logged = isLogged(ctx);
-      if (logged) assertMariaDb(session);
-      const tables = await discoverStreams(session, { database: ctx.config.database, logged });
+      const { database } = ctx.config;
+      const tables = await discoverStreams(session, { database, logged: isLogged(ctx) });
       return [...tables, ...(await datasetStreams(session, ctx.datasets ?? []))];
     }),
   describe: (ctx, known) =>

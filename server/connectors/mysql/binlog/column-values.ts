@@ -4,6 +4,7 @@ import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import type { ByteReader } from './byte-reader.ts';
 import { type Charsets, utf8 } from './charsets.ts';
 import { inet4Text, inet6Text, uuidText } from './network-text.ts';
+import { jsonText } from './json-text.ts';
 import { decimalBytes, decimalText, doubleText, floatText } from './number-text.ts';
 import { type LoggedColumn, TYPE } from './table-map.ts';
 import { datetimeText, dateText, fractionBytes, isZeroDay, timestampText, timeText } from './time-text.ts';
@@ -45,6 +46,8 @@ export function valueReader(column: LoggedColumn, field: Field, options: ValueOp
       return dateReader((reader) => timestampText(reader, scale), options, '+00');
     case TYPE.time:
       return (reader) => timeText(reader, scale);
+    case TYPE.json:
+      return (reader) => jsonText(reader.take(reader.uint(size)));
     case TYPE.bit:
       return bitReader(size, field.type === 'boolean');
     case TYPE.enum:
@@ -112,6 +115,7 @@ function prefixOf({ type, size, name }: LoggedColumn): number {
     case TYPE.blob:
     case TYPE.blob_compressed:
     case TYPE.geometry:
+    case TYPE.json:
       return size;
     default:
       throw new ConfigurationError(

@@ -29,6 +29,8 @@ const XID = 16;
 const TABLE_MAP = 19;
 const INCIDENT = 26;
 const XA_PREPARE = 38;
+const MYSQL_GTID = 33;
+const MYSQL_ANONYMOUS = 34;
 const GTID = 162;
 const QUERY_COMPRESSED = 165;
 
@@ -43,9 +45,9 @@ for (const [at, operation] of (['insert', 'update', 'delete'] as const).entries(
 
 /**
  * Stop, variables of statements (which are refused themselves), heartbeats, annotations, checkpoints, lists of GTIDs, the
- * start of encryption.
+ * start of encryption. Of MySQL: texts of statements, sets of GTIDs, members of a group, another heartbeat.
  */
-const WITHOUT_ROWS: ReadonlySet<number> = new Set([3, 5, 13, 14, 27, 160, 161, 163, 164]);
+const WITHOUT_ROWS: ReadonlySet<number> = new Set([3, 5, 13, 14, 27, 29, 35, 36, 37, 41, 160, 161, 163, 164]);
 
 const OTHER: LogEvent = { kind: 'other' };
 
@@ -75,6 +77,8 @@ export class EventDecoder {
         return { kind: 'table', id: body.uint(6), body: body.rest() };
       case GTID:
         return beginOf(event, body);
+      case MYSQL_GTID:
+        return beginOfMysql(event, body);
       case XID:
         return { kind: 'commit' };
       case XA_PREPARE:
@@ -91,6 +95,12 @@ export class EventDecoder {
 }
 
 function otherOf(type: number, flags: number): LogEvent {
+  if (type === MYSQL_ANONYMOUS) {
+    throw new ConfigurationError(
+      'gtid_mode_not_on',
+      `The binary log has a transaction without a GTID. Set gtid_mode = ON. ${RESET_HINT}`,
+    );
+  }
   if (WITHOUT_ROWS.has(type) || (flags & IGNORABLE) !== 0) return OTHER;
   if (type === INCIDENT) {
     throw new ConfigurationError('binlog_incident', `The server lost changes before it logged them. ${RESET_HINT}`);
@@ -107,6 +117,15 @@ function beginOf(event: Buffer, body: ByteReader): LogEvent {
   const flags = body.uint(1);
   const gtid = { domain, server: event.readUInt32LE(5), number };
   return { kind: 'begin', gtid, standalone: (flags & STANDALONE) !== 0, seconds: event.readUInt32LE(0) };
+}
+
+/** Whether the transaction is one statement is known by the first one. */
+function beginOfMysql(event: Buffer, body: ByteReader): LogEvent {
+  body.uint(1);
+  const hex = body.take(16).toString('hex');
+  const domain = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+  const gtid = { domain, server: event.readUInt32LE(5), number: body.uint64() };
+  return { kind: 'begin', gtid, standalone: true, seconds: event.readUInt32LE(0) };
 }
 
 function rowsOf(body: ByteReader, { operation, second, compressed }: (typeof ROWS)[number]): LogEvent {

@@ -55,7 +55,7 @@ export function statePosition(state: StreamState | null): Position | null {
   if (position && position.size > 0) return position;
   throw new ConfigurationError(
     'invalid_cursor',
-    `"${state.cursor}" is not a GTID position such as 0-1-100. ${RESET_HINT}`,
+    `"${state.cursor}" is not a GTID position such as 0-1-100 or 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100. ${RESET_HINT}`,
   );
 }
 

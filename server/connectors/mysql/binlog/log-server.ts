@@ -1,37 +1,21 @@
 import type { CheckResult, ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, ConnectorError, RetryableError } from '../../contract/errors.ts';
 import { fixOf } from '../../contract/fixes.ts';
-import { MysqlSession } from '../connection/session.ts';
+import { MysqlSession, type Row } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
 import { findUnlogged } from '../read/catalog.ts';
 import type { BinlogStream } from '../connection/binlog-stream.ts';
+import type { LogFile } from './log-members.ts';
 import { EventDecoder } from './events.ts';
-import { parsePosition, type Position, positionText } from './gtid.ts';
+import { parsePosition, type Position } from './gtid.ts';
+import { logFlavorOf } from './log-flavor.ts';
 import { RESET_HINT } from './reset-hint.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 
-/** A server without changes sends a heartbeat this often, which shows that the connection is alive. */
-const HEARTBEAT_NS = 1_000_000_000;
-const RIGHTS = 'REPLICATION SLAVE, BINLOG MONITOR';
 /** Ids that administrators assign are small. */
 const LOWEST_SERVER_ID = 0x80000000;
-
-const REQUIRED: Record<string, string> = {
-  binlog_format: 'ROW',
-  binlog_row_image: 'FULL',
-  binlog_row_metadata: 'FULL',
-};
-
-/** @throws ConfigurationError unless the server is a MariaDB */
-export function assertMariaDb({ version }: MysqlSession): void {
-  if (version.flavor === 'MariaDB') return;
-  throw new ConfigurationError(
-    'cdc_unsupported_server',
-    `Change data capture reads the binary log of MariaDB 10.5 or later, and this is MySQL ${version.text}. Set the incremental reads to a cursor column`,
-  );
-}
 
 /** @throws ConfigurationError unless the log has every change of the database, row by row, with all columns */
 export async function assertLogged(session: MysqlSession, database: string): Promise<void> {
@@ -40,6 +24,9 @@ export async function assertLogged(session: MysqlSession, database: string): Pro
     throw new ConfigurationError(problem.code, `${problem.message}. ${problem.statements.join('; ')}`.trim());
 }
 
+/** By the older name and the newer one. */
+const UPDATES = ['log_slave_updates', 'log_replica_updates'];
+
 interface Problem {
   code: string;
   message: string;
@@ -47,8 +34,8 @@ interface Problem {
 }
 
 async function problemsOf(session: MysqlSession, database: string): Promise<Problem[]> {
-  assertMariaDb(session);
-  const names = ['log_bin', 'log_slave_updates', 'wsrep_on', 'gtid_slave_pos', ...Object.keys(REQUIRED)];
+  const { required: needed } = logFlavorOf(session);
+  const names = ['log_bin', 'wsrep_on', 'gtid_slave_pos', ...UPDATES, ...Object.keys(needed)];
   const { rows } = await session.query(
     `show global variables where variable_name in (${names.map(literal).join(', ')})`,
   );
@@ -61,12 +48,15 @@ async function problemsOf(session: MysqlSession, database: string): Promise<Prob
     return [problem('cdc_unsupported_server', 'The binary log of a Galera cluster is not supported')];
   }
   const found: Problem[] = [];
-  for (const [name, required] of Object.entries(REQUIRED)) {
-    if (values.get(name) === required) continue;
-    const message = `${name} is ${values.get(name)}, and the log lacks changes unless it is ${required}. Sessions that are open keep the old value`;
-    found.push(problem(`${name}_not_${required.toLowerCase()}`, message, `SET GLOBAL ${name} = ${required}`));
+  for (const [name, required] of Object.entries(needed)) {
+    // Versions that lack one of them write what it asks for.
+    if ((values.get(name) ?? required) === required) continue;
+    const message = `${name} is ${values.get(name)}, and the log lacks changes unless it is ${required || 'empty'}. Sessions that are open keep the old value`;
+    const code = `${name}_not_${required.toLowerCase() || 'empty'}`;
+    found.push(problem(code, message, `SET GLOBAL ${name} = ${required || "''"}`));
   }
-  if (values.get('gtid_slave_pos') && values.get('log_slave_updates') !== 'ON') {
+  const logsUpdates = UPDATES.some((name) => values.get(name) === 'ON');
+  if ((values.get('gtid_slave_pos') || session.version.flavor === 'MySQL') && !logsUpdates) {
     const message = 'The server is a replica that does not log what it replicates. Start it with log_slave_updates';
     found.push(problem('binlog_incomplete', message));
   }
@@ -75,23 +65,39 @@ async function problemsOf(session: MysqlSession, database: string): Promise<Prob
   return found;
 }
 
+/** MySQL 8.2 renamed the statement. */
+const FIRST_BINARY_LOG_STATUS = 802;
+
+async function logStatus(session: MysqlSession): Promise<Row> {
+  const isNew = session.version.flavor === 'MySQL' && session.version.number >= FIRST_BINARY_LOG_STATUS;
+  const { rows } = await session
+    .query(isNew ? 'show binary log status' : 'show master status')
+    .catch((error: unknown) => {
+      throw withGrant(session, error);
+    });
+  return rows[0] ?? [];
+}
+
+/** Where the log ends. */
+export async function currentFile(session: MysqlSession): Promise<LogFile> {
+  const [name, position] = await logStatus(session);
+  return { name: name ?? '', position: Number(position) };
+}
+
 /** Null: the changes of the database are logged. */
 async function filterOf(session: MysqlSession, database: string): Promise<string | null> {
-  const { rows } = await session.query('show master status').catch((error: unknown) => {
-    throw withGrant(error);
-  });
-  const [, , only = '', without = ''] = rows[0] ?? [];
+  const [, , only = '', without = ''] = await logStatus(session);
   const listed = (names: string | null) => (names ?? '').split(',').includes(database);
   if ((!only || listed(only)) && !listed(without)) return null;
   return `The server does not log changes of ${database} (binlog_do_db, binlog_ignore_db)`;
 }
 
 /** Names the privilege that is missing. */
-export function withGrant(error: unknown): unknown {
+export function withGrant(session: MysqlSession, error: unknown): unknown {
   if (!(error instanceof ConnectorError) || error.code !== 'permission_denied') return error;
   return new ConfigurationError(
     'replication_not_permitted',
-    `The user cannot read the binary log. Run GRANT ${RIGHTS} ON *.* TO the user. ${error.message}`,
+    `The user cannot read the binary log. Run GRANT ${logFlavorOf(session).rights} ON *.* TO the user. ${error.message}`,
   );
 }
 
@@ -112,7 +118,7 @@ export async function logCheck(ctx: Context, session: MysqlSession): Promise<Che
     if (!(error instanceof ConfigurationError)) throw error;
     const { rows } = await session.query('select current_user()');
     const [user = '', host = ''] = (rows[0]?.[0] ?? '').split('@');
-    const statements = [`GRANT ${RIGHTS} ON *.* TO ${literal(user)}@${literal(host)}`];
+    const statements = [`GRANT ${logFlavorOf(session).rights} ON *.* TO ${literal(user)}@${literal(host)}`];
     const isDenied = error.code === 'replication_not_permitted';
     return [{ title, status: 'failed', message: error.message, ...fixOf(error), ...(isDenied && { statements }) }];
   }
@@ -134,7 +140,7 @@ async function tryLog(ctx: Context, session: MysqlSession): Promise<void> {
   try {
     await log.stream.next();
   } catch (error) {
-    throw lostError(log.session.translate(error));
+    throw lostError(log.session, error);
   } finally {
     await closeLog(log);
   }
@@ -142,14 +148,16 @@ async function tryLog(ctx: Context, session: MysqlSession): Promise<void> {
 
 /** The last transaction of each domain in the log. */
 export async function currentPosition(session: MysqlSession): Promise<Position> {
-  const { rows } = await session.query('select @@global.gtid_binlog_pos');
-  return positionOf(rows[0]?.[0] ?? '');
+  return known(await logFlavorOf(session).current(session));
 }
 
 /** @throws ConfigurationError for a log without transactions, since nothing would show that it was purged */
 export function positionOf(text: string): Position {
-  const position = parsePosition(text);
-  if (position && position.size > 0) return position;
+  return known(parsePosition(text) ?? new Map());
+}
+
+function known(position: Position): Position {
+  if (position.size > 0) return position;
   throw new ConfigurationError(
     'binlog_empty',
     'The binary log has no transaction with a GTID yet. Change a row in any table of the server, and try again',
@@ -158,12 +166,11 @@ export function positionOf(text: string): Position {
 
 /** From where on the server still has its log. */
 export async function oldestPosition(session: MysqlSession): Promise<Position> {
-  const { rows } = await session.query('show binary logs').catch((error: unknown) => {
-    throw withGrant(error);
-  });
-  const [file = ''] = rows[0] ?? [];
-  const found = await session.query(`select binlog_gtid_pos(${literal(file ?? '')}, 4)`, { slow: true });
-  return parsePosition(found.rows[0]?.[0] ?? '') ?? new Map();
+  return logFlavorOf(session)
+    .oldest(session)
+    .catch((error: unknown) => {
+      throw withGrant(session, error);
+    });
 }
 
 export interface OpenLog {
@@ -178,14 +185,9 @@ export async function openLog(ctx: Context, from: Position): Promise<OpenLog> {
   try {
     const { rows } = await session.query('select @@global.binlog_checksum');
     const checksum = rows[0]?.[0] ?? 'NONE';
-    await session.query(
-      `set @master_binlog_checksum = ${literal(checksum)}, @mariadb_slave_capability = 4,
-         @master_heartbeat_period = ${HEARTBEAT_NS}, @slave_connect_state = ${literal(positionText(from))},
-         @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0`,
-    );
-    await session.query('set max_statement_time = 0');
+    const set = await logFlavorOf(session).prepare(session, from, checksum);
     const id = LOWEST_SERVER_ID + Math.floor(Math.random() * (LOWEST_SERVER_ID - 1));
-    return { session, stream: session.binlog(id), decoder: new EventDecoder(checksum !== 'NONE') };
+    return { session, stream: session.binlog(id, set), decoder: new EventDecoder(checksum !== 'NONE') };
   } catch (error) {
     await session.close();
     throw error;
@@ -199,10 +201,16 @@ export async function closeLog({ session, stream }: OpenLog): Promise<void> {
 }
 
 /** Rewrites what the server says of a log that does not continue from the position. */
-export function lostError(error: unknown): unknown {
+export function lostError(session: MysqlSession, thrown: unknown): unknown {
+  const error = session.translate(thrown);
   if (!(error instanceof ConnectorError)) return error;
   const { message } = error;
-  if (/have been purged|Could not find (first log file|GTID state)/i.test(message)) return purgedError('');
+  if (
+    /have been purged|purged required binary logs|purged binary logs containing GTIDs|Could not find (first log file|GTID state)/i.test(
+      message,
+    )
+  )
+    return purgedError('');
   if (/not in the master's binlog|is missing the GTID|does not exist in the binlog/i.test(message)) {
     return new ConfigurationError(
       'source_went_back',
@@ -210,7 +218,7 @@ export function lostError(error: unknown): unknown {
     );
   }
   if (/same server_(uu)?id/i.test(message)) return new RetryableError('connection_lost', message);
-  return withGrant(error);
+  return withGrant(session, error);
 }
 
 export const purgedError = (position: string) =>

@@ -43,7 +43,7 @@ export async function* readReplication(ctx: Context, request: ReplicationRequest
   try {
     yield* follow ? whileFollowed(followedLog(ctx, open, { log, follow })) : untilEnd(open, { log, end });
   } catch (error) {
-    throw error instanceof StreamsFailed ? error : lostError(open.session.translate(error));
+    throw error instanceof StreamsFailed ? error : lostError(open.session, error);
   } finally {
     await closeLog(open);
   }
@@ -93,7 +93,7 @@ async function* readTables(
   if (tables.length === 0) return;
   const session = await MysqlSession.open(ctx, { phase: 'run' });
   try {
-    const { position, file } = await openSnapshot(session, tables);
+    const { position, file } = await openSnapshot(ctx, session, tables);
     for (const { at, request: one } of tables) {
       try {
         for await (const batch of wholeTable(ctx, session, one)) yield { parts: [{ stream: at, batch }] };

@@ -9,10 +9,10 @@ import { ChangeRows } from './change-rows.ts';
 import type { Charsets } from './charsets.ts';
 import type { LogEvent } from './events.ts';
 import { fillColumns } from './fill-columns.ts';
-import { covers, type Gtid, highestOf, lowestOf, type Position, positionText } from './gtid.ts';
+import { assertNext, covers, type Gtid, highestOf, lowestOf, type Position, positionText } from './gtid.ts';
 import { type LogFile, type Placed, stateOf } from './log-members.ts';
 import { RESET_HINT } from './reset-hint.ts';
-import { effectOf, type TableName } from './statements.ts';
+import { effectOf, opensTransaction, type TableName } from './statements.ts';
 import { type LoggedTable, parseTable } from './table-map.ts';
 import { assertUnchanged, tableReplaced } from './table-shape.ts';
 
@@ -91,7 +91,8 @@ export class SharedLog implements ChangeLog {
     switch (event.kind) {
       case 'begin':
         if (this.isOpen) throw new DataError('binlog_corrupt', 'A transaction of the binary log has no end');
-        [this.isOpen, this.#begun, this.#isPartial] = [true, event, false];
+        assertNext(this.position, event.gtid);
+        [this.isOpen, this.#begun, this.#isPartial] = [true, { ...event }, false];
         this.#byId.clear();
         return null;
       case 'table':
@@ -224,6 +225,7 @@ export class SharedLog implements ChangeLog {
 
   #statement({ database, text }: Extract<LogEvent, { kind: 'statement' }>, raw: Buffer): Promise<void> | null {
     const effect = effectOf(text, database);
+    if (this.#begun && opensTransaction(text)) this.#begun.standalone = false;
     switch (effect.kind) {
       case 'rollback':
         this.#rollBack();

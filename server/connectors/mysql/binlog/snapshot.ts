@@ -9,8 +9,9 @@ import { literal, mysqlNames } from '../connection/sql.ts';
 import { batches, fullRest, keepsZeroDates } from '../read/read-rows.ts';
 import { beginSnapshot } from '../read/shared-snapshot.ts';
 import { selection } from '../read/select.ts';
+import { standStill } from '../read/stand-still.ts';
 import type { Position } from './gtid.ts';
-import { positionOf } from './log-server.ts';
+import { currentFile, currentPosition, positionOf } from './log-server.ts';
 import type { LogFile, Member } from './log-members.ts';
 import { assertUnchanged } from './table-shape.ts';
 
@@ -22,15 +23,17 @@ export interface SnapshotPosition {
   file: LogFile;
 }
 
-/**
- * Begins a transaction that sees all tables at one position of the log, which MariaDB knows without a lock. The tables
- * keep their columns until its end.
- */
-export async function openSnapshot(session: MysqlSession, members: readonly Member[]): Promise<SnapshotPosition> {
+/** Begins a transaction that sees all tables at one position of the log. The tables keep their columns until its end. */
+export async function openSnapshot(
+  ctx: Context,
+  session: MysqlSession,
+  members: readonly Member[],
+): Promise<SnapshotPosition> {
   // What is prepared is in the log already, and not in the snapshot.
   await assertNothingPrepared(session);
-  await beginSnapshot(session);
-  const found = await snapshotPosition(session);
+  const found = await (session.version.flavor === 'MySQL'
+    ? lockedPosition(ctx, session, members)
+    : ownPosition(session));
   for (const { at, request, shape } of members) {
     await ofStream(at, async () => {
       await session.query(`select 1 from ${fromClause(mysqlNames, request)} limit 0`);
@@ -41,7 +44,24 @@ export async function openSnapshot(session: MysqlSession, members: readonly Memb
   return found;
 }
 
-async function snapshotPosition(session: MysqlSession): Promise<SnapshotPosition> {
+/** MySQL does not know the position of a snapshot: for a moment no commit changes the tables. */
+async function lockedPosition(
+  ctx: Context,
+  session: MysqlSession,
+  members: readonly Member[],
+): Promise<SnapshotPosition> {
+  const names = members.map(({ request }) => request.stream.name);
+  const found: SnapshotPosition[] = [];
+  await standStill(ctx, names, async () => {
+    await beginSnapshot(session);
+    found.push({ position: await currentPosition(session), file: await currentFile(session) });
+  });
+  return found[0]!;
+}
+
+/** MariaDB knows the position of a snapshot without a lock. */
+async function ownPosition(session: MysqlSession): Promise<SnapshotPosition> {
+  await beginSnapshot(session);
   const { rows } = await session.query(
     "show status where variable_name in ('binlog_snapshot_file', 'binlog_snapshot_position')",
   );

@@ -26,6 +26,10 @@ const HARMLESS: ReadonlySet<string> = new Set(
 /** The event that stands for an annotation, which readers do not ask for. */
 const DUMMY = '# Dummy event replacing event type 160';
 
+/** The first statement of a transaction of MySQL that has more than one event. */
+export const opensTransaction = (statement: string): boolean =>
+  statement === 'BEGIN' || /^XA START\b|^CREATE TABLE[^]*\bSTART TRANSACTION$/i.test(statement);
+
 export function effectOf(statement: string, database: string): StatementEffect {
   // Most of the statements in a log.
   if (statement === 'COMMIT') return { kind: 'commit' };

@@ -51,7 +51,7 @@ async function* readOne(
 ): AsyncGenerator<Batch> {
   const session = await MysqlSession.open(ctx, { phase: 'run' });
   try {
-    onOpen(await openSnapshot(session, [{ ...member, position: null }]));
+    onOpen(await openSnapshot(ctx, session, [{ ...member, position: null }]));
     yield* wholeTable(ctx, session, member.request);
   } catch (error) {
     throw error instanceof StreamsFailed ? [...error.failures.values()][0] : session.translate(error);

@@ -19,6 +19,7 @@ export const TYPE = {
   time: 19,
   blob_compressed: 140,
   varchar_compressed: 141,
+  json: 245,
   decimal: 246,
   enum: 247,
   set: 248,
@@ -114,6 +115,7 @@ function columnOf(type: number, meta: ByteReader): LoggedColumn {
     case TYPE.blob:
     case TYPE.blob_compressed:
     case TYPE.geometry:
+    case TYPE.json:
       return { ...column, size: meta.uint(1) };
     case TYPE.timestamp:
     case TYPE.datetime:

@@ -2,6 +2,9 @@ import type { DriverCommand, DriverConnection, DriverPacket } from './row-stream
 
 const HEADER = 4;
 const BINLOG_DUMP = 0x12;
+const BINLOG_DUMP_GTID = 0x1e;
+/** The set of GTIDs decides. */
+const THROUGH_GTID = 4;
 const OK = 0x00;
 /** The first event of a file follows its magic number. */
 const START = 4;
@@ -11,7 +14,7 @@ const FULL = 0xffffff;
 const HIGH_WATER = 1024 * 1024;
 
 /**
- * COM_BINLOG_DUMP: the events of the binary log as the server sends them. A driver command that takes over the socket, and
+ * COM_BINLOG_DUMP or COM_BINLOG_DUMP_GTID: the events of the binary log as the server sends them. A driver command that takes over the socket, and
  * pauses it while too many events wait. The server never ends it, so it ends with its session.
  */
 export class BinlogStream implements DriverCommand {
@@ -33,6 +36,8 @@ export class BinlogStream implements DriverCommand {
 
   constructor(
     private readonly server_id: number,
+    /** What a MySQL does not send; null: a MariaDB knows by variables of the session. */
+    private readonly known: Buffer | null,
     private readonly onEnd: (error: Error | null) => void,
   ) {}
 
@@ -80,13 +85,29 @@ export class BinlogStream implements DriverCommand {
     this.#connection = connection;
     this.#driver = connection.packetParser;
     connection.packetParser = { execute: this.#receive };
+    connection.stream.write(this.known ? this.#dumpAfter(this.known) : this.#dump());
+    return false;
+  }
+
+  #dump(): Buffer {
     const command = Buffer.alloc(HEADER + 11);
     command[0] = 11;
     command[4] = BINLOG_DUMP;
     command.writeUInt32LE(START, 5);
     command.writeUInt32LE(this.server_id, 11);
-    connection.stream.write(command);
-    return false;
+    return command;
+  }
+
+  #dumpAfter(known: Buffer): Buffer {
+    const head = Buffer.alloc(HEADER + 23);
+    head.writeUIntLE(23 + known.length, 0, 3);
+    head[4] = BINLOG_DUMP_GTID;
+    head.writeUInt16LE(THROUGH_GTID, 5);
+    head.writeUInt32LE(this.server_id, 7);
+    // Without the name of a file.
+    head.writeBigUInt64LE(BigInt(START), 15);
+    head.writeUInt32LE(known.length, 23);
+    return Buffer.concat([head, known]);
   }
 
   onResult(error: Error): void {

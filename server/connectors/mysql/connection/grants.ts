@@ -10,7 +10,8 @@ const quoted = ({ username = 'reader', database = 'shop' }: Login) => ({
 
 export function rightsToRead(settings: Login & { replication?: string }): string {
   const { user, tables } = quoted(settings);
-  const log = settings.replication === 'logical' ? `\nGRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO ${user};` : '';
+  const log =
+    settings.replication === 'logical' ? `\nGRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO ${user};` : '';
   return `GRANT SELECT, SHOW VIEW, LOCK TABLES ON ${tables} TO ${user};\nGRANT PROCESS ON *.* TO ${user};${log}`;
 }
 

@@ -141,10 +141,10 @@ export class MysqlSession extends DatabaseSession<Context> {
   }
 
   /** The binary log from the position that the session's variables name. The session can do nothing else afterwards. */
-  binlog(server_id: number): BinlogStream {
+  binlog(server_id: number, known: Buffer | null): BinlogStream {
     const pending = this.start('BINLOG DUMP', null);
     const stream: BinlogStream = this.flows(
-      new BinlogStream(server_id, (error) => this.finish(pending, error, stream.bytes())),
+      new BinlogStream(server_id, known, (error) => this.finish(pending, error, stream.bytes())),
     );
     driverOf(this.client).addCommand(stream);
     return stream;

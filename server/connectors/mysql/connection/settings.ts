@@ -25,7 +25,7 @@ export const MysqlSourceConfig = z.object({
       label: 'Incremental reads',
       directs_secrets: false,
       description:
-        'Change data capture needs MariaDB with a binary log (binlog_format = ROW, binlog_row_metadata = FULL) and the privilege REPLICATION SLAVE',
+        'Change data capture needs a binary log (binlog_format = ROW, binlog_row_metadata = FULL, MySQL: gtid_mode = ON) and the privilege REPLICATION SLAVE',
       value_labels: {
         cursor: 'Cursor column',
         logical: 'Change data capture (CDC), including deletes',

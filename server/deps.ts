@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { type DatabaseClock, startClock } from '../db/clock.ts';
 import { type Database, openDatabase } from '../db/index.ts';
+import { recordOwnUse } from '../db/own-secret-uses.ts';
 import { openRoot } from '../db/pinned-key.ts';
 import type { Db } from '../db/types.ts';
 import type { Config } from './platform/config.ts';
@@ -8,7 +9,7 @@ import { openLog } from './platform/log.ts';
 import { KeptSessions } from './platform/net/kept-sessions.ts';
 import { createMetrics, type MetricFamily, type Metrics } from './platform/metrics.ts';
 import type { EgressRules } from './platform/net/egress-rules.ts';
-import { type ObjectStore, openObjectStore } from './platform/object-store.ts';
+import { hostOfStore, type ObjectStore, openObjectStore, preceded } from './platform/object-store.ts';
 import { openSecrets, type Secrets } from './platform/secrets.ts';
 import { openTracing } from './platform/tracing/open-tracing.ts';
 import type { Tracing } from './platform/tracing/span.ts';
@@ -71,7 +72,7 @@ export async function createDeps(
     now: clock.now,
     clock,
     secrets,
-    objects: openObjectStore(config.OBJECT_STORE_URL),
+    objects: recordedStore(config, database.db, clock),
     egress: { allow: config.EGRESS_ALLOW, control: url },
     queue,
     sessions: new KeptSessions(),
@@ -79,6 +80,14 @@ export async function createDeps(
     worker_id,
     tracing,
   };
+}
+
+/** The object store, with its uses of the secret in OBJECT_STORE_URL in the audit log. */
+function recordedStore({ OBJECT_STORE_URL }: Config, db: Db, { now }: DatabaseClock): ObjectStore {
+  const store = openObjectStore(OBJECT_STORE_URL);
+  const host = hostOfStore(OBJECT_STORE_URL);
+  if (host === null) return store;
+  return preceded(store, () => recordOwnUse(db, { setting: 'OBJECT_STORE_URL', host }, now()));
 }
 
 /** What the pool and the queue of this process do at this moment. */

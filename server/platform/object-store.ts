@@ -28,6 +28,30 @@ export function openObjectStore(url: string, answer_within_ms = ANSWER_WITHIN_MS
   throw new Error(`OBJECT_STORE_URL: unsupported scheme ${parsed.protocol}`);
 }
 
+/** Where the store's secret is sent. Null for a folder. */
+export function hostOfStore(url: string): string | null {
+  const { protocol, hostname, searchParams } = new URL(url);
+  if (protocol === 'file:') return null;
+  const endpoint = searchParams.get('endpoint');
+  return endpoint === null ? `${hostname}.s3.amazonaws.com` : new URL(endpoint).host;
+}
+
+/** The store, with `before` in front of each use. */
+export const preceded = (store: ObjectStore, before: () => Promise<void>): ObjectStore => ({
+  put: async (key, bytes) => {
+    await before();
+    await store.put(key, bytes);
+  },
+  get: async (key) => {
+    await before();
+    return store.get(key);
+  },
+  delete: async (key) => {
+    await before();
+    await store.delete(key);
+  },
+});
+
 /** Limits the time of each call: a store that accepts a request and never answers would hold its caller for ever. */
 function limited(store: ObjectStore, ms: number): ObjectStore {
   return {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { connectionRuns, users } from '../../db/schema/index.ts';
+import { auditEvents, connectionRuns, users } from '../../db/schema/index.ts';
 import { deliverActionJob } from '../../server/automation/delivery/deliver.ts';
 import { quietUntil } from '../../server/automation/delivery/quiet-hours.ts';
 import { sendDailyDigests } from '../../server/worker/daily-digest.ts';
@@ -44,6 +44,19 @@ describe('send_email', () => {
     expect(sent?.raw).toContain('Subject: Failed: Orders');
     expect(sent?.raw.toLowerCase()).toContain(`x-delivery-id: ${delivery!.id}`);
     expect(sent?.raw).toContain('Because The source is down');
+  });
+
+  test('has the use of the password in SMTP_URL in the audit log, once a day for all mails', async () => {
+    for (let mails = 0; mails < 2; mails += 1) {
+      const created = await trigger(action());
+      await failed(created);
+      await settled(created);
+    }
+    const uses = await deps.db.select().from(auditEvents).where(eq(auditEvents.resource_id, 'SMTP_URL'));
+    const days = new Set(uses.map(({ occurred_at }) => occurred_at.slice(0, 10)));
+    expect(uses.length).toBe(days.size);
+    const kind = { kind: 'secret_use', action: 'send_email', actor_type: 'system' };
+    expect(uses[0]).toMatchObject({ ...kind, account_id: null, details: { host: new URL(mail.url).host } });
   });
 
   test('escapes values in HTML, and keeps them out of its headers', async () => {

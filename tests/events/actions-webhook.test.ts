@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import { auditEvents } from '../../db/schema/index.ts';
 import { deliveringService } from '../support/deliveries.ts';
 import { connectionId } from '../support/firings.ts';
 import { uniqueName } from '../support/resources.ts';
@@ -6,7 +8,7 @@ import { until } from '../support/until.ts';
 import { verifySignature, webhookReceiver } from '../support/webhook-receiver.ts';
 
 const receiver = webhookReceiver();
-const { call, trigger, emitEvent, evaluate, failed, settled, casesOf, eventsOf } = await deliveringService({
+const { deps, call, trigger, emitEvent, evaluate, failed, settled, casesOf, eventsOf } = await deliveringService({
   EGRESS_ALLOW: [receiver.allow],
 });
 
@@ -50,6 +52,35 @@ describe('call_webhook', () => {
     const [received] = receiver.to('/raw');
     expect(() => verifySignature(received!, SECRET)).toThrow();
     expect(verifySignature(received!, 'any text of some length')).toMatchObject({ event: 'connection_failed' });
+  });
+
+  test('is in the audit log before each attempt that sends secrets', async () => {
+    const recorded: unknown[][] = [];
+    const usesOf = (id: string) => deps.db.select().from(auditEvents).where(eq(auditEvents.resource_id, id));
+    let id = '';
+    receiver.answer = async (_, path) => {
+      if (path !== '/recorded') return new Response();
+      recorded.push((await usesOf(id)).filter(({ kind }) => kind === 'secret_use'));
+      return new Response(null, { status: recorded.length === 1 ? 500 : 200 });
+    };
+    const created = await trigger(hook('/recorded'));
+    id = created.id;
+    await failed(created);
+    const [delivery] = await settled(created);
+    const open = await trigger(hook('/open', { secret: null }));
+    await failed(open);
+    await settled(open);
+    expect(recorded.map((uses) => uses.length)).toEqual([1, 2]);
+    expect(recorded[0]).toMatchObject([
+      {
+        action: 'call_webhook',
+        actor_type: 'automation',
+        resource_type: 'trigger',
+        resource_name: created.name,
+        details: { host: new URL(receiver.url).host, delivery_id: delivery!.id },
+      },
+    ]);
+    expect((await usesOf(open.id)).filter(({ kind }) => kind === 'secret_use')).toEqual([]);
   });
 
   test('escapes JSON template values', async () => {

@@ -1,4 +1,5 @@
 import { Webhook } from 'standardwebhooks';
+import { auditEvents } from '../../../db/schema/index.ts';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
 import { renderTemplate } from '../render-template.ts';
@@ -22,9 +23,12 @@ export async function callWebhook(
   { job, action, signal }: { job: Message; action: ActionOf<'call_webhook'>; signal: AbortSignal },
 ): Promise<void> {
   const { delivery, trigger } = job;
-  const { secret, url, headers: own } = openActions(deps.secrets, trigger)[delivery.action_index] as typeof action;
+  const opened = openActions(deps.secrets, trigger)[delivery.action_index] as typeof action;
+  const { secret, url, headers: own } = opened;
   const body = bodyOf(deps, job, action.payload_template);
   const headers = { ...own, ...signed({ id: delivery.id, body, secret, at: deps.now() }) };
+  // What is stored of an action with secrets is masked.
+  if (!Bun.deepEquals(opened, action)) await recordUse(deps, job, url);
   const late = AbortSignal.timeout(TIMEOUT_MS);
   const send = guardedFetch(deps.egress);
   let response: Response;
@@ -42,6 +46,21 @@ export async function callWebhook(
   }
   await response.body?.cancel();
   requireSuccess(response, deps.now());
+}
+
+/** Each attempt is in the audit log before its secrets are sent. */
+async function recordUse(deps: Deps, { trigger, delivery, event }: Message, url: string): Promise<void> {
+  const { connection_run_id } = event;
+  await deps.db.insert(auditEvents).values({
+    account_id: trigger.account_id,
+    kind: 'secret_use',
+    action: 'call_webhook',
+    actor_type: 'automation',
+    resource_type: 'trigger',
+    resource_id: trigger.id,
+    resource_name: trigger.name,
+    details: { host: new URL(url).host, delivery_id: delivery.id, ...(connection_run_id && { connection_run_id }) },
+  });
 }
 
 function requireSuccess({ status, headers }: Response, now: Date): void {

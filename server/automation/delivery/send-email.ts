@@ -1,4 +1,5 @@
 import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import { recordOwnUse } from '../../../db/own-secret-uses.ts';
 import { users } from '../../../db/schema/index.ts';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
@@ -23,6 +24,8 @@ export async function sendEmail(
   if (SMTP_URL === null) throw permanent('mail_not_configured', 'No mail server is configured. Set SMTP_URL');
   const to = await liveRecipients(deps, job.trigger.account_id, action.recipients);
   if (to.length === 0) throw permanent('no_recipients', 'None of the recipients is still a user of the account');
+  const { host, password } = new URL(SMTP_URL);
+  if (password !== '') await recordOwnUse(deps.db, { setting: 'SMTP_URL', host }, deps.now());
   // Loaded with its first use: processes start often, and most never need it.
   const { createTransport } = await import('nodemailer');
   const transport = createTransport({

@@ -153,6 +153,19 @@ describe.each(AVAILABLE)('$name: rows at the last cursor', (place) => {
   });
 });
 
+test('of many rows with the last cursor, the state keeps the key of each, and the cells of a thousand', async () => {
+  const place = AVAILABLE.find(({ name }) => name === 'sqlite')!;
+  const insert = (from: number, to: number) =>
+    `insert into tied with recursive s(n) as (select ${from} union all select n + 1 from s where n < ${to})
+     select n, 'name ' || n, 5 from s`;
+  await place.run('create table tied (id int primary key, name text, pos int)', insert(1, 1_200));
+  const { state } = await read(place, { table: 'tied', cursor: 'pos' });
+  const parts = (state!.boundary as string[]).map((entry) => entry.split('.').length);
+  expect([parts.filter((n) => n === 3).length, parts.filter((n) => n === 2).length]).toEqual([1_000, 200]);
+  await place.run(insert(1_201, 1_201));
+  expect(ids(await read(place, { table: 'tied', cursor: 'pos', state }))).toEqual([1_201]);
+});
+
 const UNPLACED: [place: string, type: string, value: string][] = [
   ['postgres', 'timestamptz', "'infinity'"],
   ['postgres', 'date', "'infinity'"],

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { eq, sql } from 'drizzle-orm';
 import pino from 'pino';
 import postgres from 'postgres';
-import { connectionRuns, connectionStreams, streamRuns } from '../../db/schema/index.ts';
+import { accountConnectors, connectionRuns, connectionStreams, streamRuns } from '../../db/schema/index.ts';
 import { LEASE_SECONDS } from '../../server/runs/claim-stream.ts';
 import { releaseStreams } from '../../server/runs/worker-deaths.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
@@ -14,7 +14,10 @@ import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
 const server = startHttpServer();
-const service = await testDeps({ config: { EGRESS_ALLOW: [new URL(server.url).host], RETRY_BACKOFF_SECONDS: 0 } });
+// A checkpoint is due after each batch of a source.
+const service = await testDeps({
+  config: { EGRESS_ALLOW: [new URL(server.url).host], RETRY_BACKOFF_SECONDS: 0, CHECKPOINT_KB: 1 },
+});
 const lines: Record<string, unknown>[] = [];
 const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(JSON.parse(line)) });
 const worker = await startWorker({ ...service.deps, log });
@@ -205,6 +208,35 @@ test.each([
     );
   },
 );
+
+test('an attempt that takes over sets no checkpoint among rows that were sent, so that no row is sent twice', async () => {
+  const path = `/uncut-${++counter}`;
+  const { start, source: connector } = await makePipeline(service, {
+    source: { name: 'sample', parameters: { rows: 30, batch_rows: 30, value_bytes: 1_000 } },
+    destination: { name: 'http', parameters: { url: `${server.url}${path}`, batch_rows: 3 } },
+    stream: { sync_mode: 'incremental' },
+  });
+  const sent: number[] = [];
+  const started = Promise.withResolvers<string>();
+  server.on(path, async ({ method, body }) => {
+    if (method !== 'POST') return Response.json({});
+    sent.push(...JSON.parse(body).map((row: { id: number }) => row.id));
+    if (sent.length !== 15) return Response.json({});
+    const id = await started.promise;
+    // The next attempt reads batches that end between those that were sent.
+    const parameters = { ...connector.parameters, batch_rows: 4 };
+    await db.update(accountConnectors).set({ parameters }).where(eq(accountConnectors.id, connector.id));
+    await releaseStreams(service.deps, eq(streamRuns.connection_run_id, id));
+    return Response.json({});
+  });
+  const id = await start();
+  started.resolve(id);
+  expect(await runEnded(service, id)).toMatchObject({ status: 'succeeded', warnings: [] });
+  expect((await getStreamRuns(service, id))[0]).toMatchObject({ attempt: 2, rows_loaded: 30 });
+  // The record of the batch that the first attempt sent last was refused.
+  const ids = Array.from({ length: 30 }, (_, at) => at + 1);
+  expect(sent).toEqual([...ids.slice(0, 15), ...ids.slice(12)]);
+});
 
 test('an end of an attempt that the control database does not take is recorded again', async () => {
   // A sequence is not rolled back: the first two ends fail.

@@ -43,7 +43,7 @@ async function postgresSide(): Promise<Side> {
       const sql = postgres(database.url, { max: 1, onnotice: () => {} });
       return {
         transaction: (statements) =>
-          sql.begin('isolation level repeatable read', async (tx) => {
+          sql.begin(async (tx) => {
             let rows: Record<string, unknown>[] = [];
             for (const one of statements) rows = await tx.unsafe(one);
             return rows;

@@ -26,7 +26,7 @@ async function piped(path: string, rows: Iterable<Cell[][]>, columns = TWO) {
     let held: Uint8Array = new Uint8Array();
     for (const batch of rows) {
       count += batch.length;
-      const bytes = new TextEncoder().encode(encodeCopyText(batch, () => {}));
+      const bytes = encodeCopyText(batch, () => {});
       const cut = Math.floor(bytes.length / 3);
       yield Buffer.concat([held, bytes.subarray(0, cut)]);
       held = bytes.subarray(cut);

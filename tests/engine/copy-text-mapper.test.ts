@@ -60,7 +60,7 @@ const byRows = (plan: TransferPlan) => createMapper(plan, KEYS)({ rows: rows(), 
 /** The result of COPY text, in pieces of `size` bytes. */
 function byText(plan: TransferPlan, size: number): Cell[][] {
   const mapper = createCopyTextMapper(plan, KEYS);
-  const bytes = Buffer.from(encodeCopyText(rows(), () => {}));
+  const bytes = encodeCopyText(rows(), () => {});
   const mapped: Uint8Array[] = [];
   for (let at = 0; at < bytes.length; at += size) mapped.push(Buffer.from(mapper.map(bytes.subarray(at, at + size))));
   return decodeCopyText(Buffer.concat(mapped).toString('utf8'));

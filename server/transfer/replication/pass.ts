@@ -19,6 +19,12 @@ import { CommitRecords } from './record-commits.ts';
 import type { RunningCopies } from './running-copies.ts';
 import type { SharedAttempts } from './shared-attempts.ts';
 
+/**
+ * Read between two commits, at most, but for larger transactions: a commit merges while the log is read on, so the two
+ * servers work at the same time, which fewer and larger ones would not let them do. More tables make a commit cost more.
+ */
+const commitBytes = (tables: number) => 1024 * 1024 * (1 + tables / 16);
+
 /** How often the lag is stored while the log is followed. */
 const LAG_MS = 5_000;
 
@@ -205,7 +211,10 @@ async function applyAll(
 ): Promise<(StreamState | null)[]> {
   const { members } = pass;
   const [{ attempt: leader }] = members as [Member];
-  const pace = new CheckpointPace('append_dedup', leader.deps.config.CHECKPOINT_KB * 1024);
+  const pace = new CheckpointPace(
+    'append_dedup',
+    Math.min(commitBytes(members.length), leader.deps.config.CHECKPOINT_KB * 1024),
+  );
   let states: (StreamState | null)[] = members.map(({ request }) => request.state);
   let lag_stored = 0;
   // Once nothing is read ahead, what comes was read later.

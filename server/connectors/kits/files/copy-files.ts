@@ -40,7 +40,7 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
       const later = files.slice(at + 1);
       for await (const batch of readRows(ctx, file, { columns, known, skip: 0, later })) {
         rows += batch.rows.length;
-        yield new TextEncoder().encode(encodeCopyText(batch.rows, () => onNul(file)));
+        yield encodeCopyText(batch.rows, () => onNul(file));
       }
     }
   }

@@ -7,8 +7,8 @@ const KEEPALIVE = 0x6b;
 const XLOG_HEADER = 25;
 const STATUS_BYTES = 34;
 const POSTGRES_EPOCH_MS = 946_684_800_000;
-/** The socket pauses while more than this many bytes wait to be read. */
-const HIGH_WATER = 1024 * 1024;
+/** The socket pauses while more than this many bytes wait to be read: decoded, they are several times as many. */
+const HIGH_WATER = 256 * 1024;
 /** The server disconnects a consumer that is silent for 60 s (wal_sender_timeout). */
 const HEARTBEAT_MS = 10_000;
 /** After this much silence the server is asked for its position. */

@@ -46,7 +46,7 @@ export function trackLines(request: ReadRequest, cursorIndex: number, bound: Bou
     const fresh = tracker.next(rows);
     if (fresh.length === rows.length) return { bytes, rows: rows.length };
     for (const row of fresh) row.length = width;
-    return { bytes: Buffer.from(encodeCopyText(fresh, () => {})), rows: fresh.length };
+    return { bytes: encodeCopyText(fresh, () => {}), rows: fresh.length };
   }
 
   const cursorOfLine = (bytes: Buffer, start: number) =>

@@ -36,7 +36,7 @@ export class HeldRows {
   take(rows: readonly Cell[][], marked: boolean): boolean {
     if (this.rows.length + rows.length > MAX_ROWS) return false;
     if (rows.some((row) => this.#key.some((at) => row[at] === null))) return false;
-    const bytes = Buffer.byteLength(encodeCopyText(rows, this.onNul));
+    const bytes = encodeCopyText(rows, this.onNul).length;
     if (this.all.bytes + bytes > MAX_BYTES) return false;
     this.bytes += bytes;
     this.all.bytes += bytes;

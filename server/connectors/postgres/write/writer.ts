@@ -211,7 +211,7 @@ class CopyLoad implements RowLoad {
     this.#marked = marked;
     if (this.#rejects) return this.#count(await this.#rejects.load(rows));
     this.#copy ??= this.#begin('');
-    await this.#copy.write(Buffer.from(encodeCopyText(rows, this.#warnOfNul)));
+    await this.#copy.write(encodeCopyText(rows, this.#warnOfNul));
   }
 
   async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {
@@ -262,7 +262,7 @@ class CopyLoad implements RowLoad {
   /** With rejects, each batch is a COPY of its own. */
   readonly #copyAtOnce = async (rows: Cell[][]) => {
     const copy = this.#begin('');
-    await copy.write(Buffer.from(encodeCopyText(rows, this.#warnOfNul)));
+    await copy.write(encodeCopyText(rows, this.#warnOfNul));
     return { rows: await copy.end(), bytes: copy.bytes() };
   };
 

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import type { Batch } from '../../server/connectors/contract/connector.ts';
+import type { Batch, StreamState } from '../../server/connectors/contract/connector.ts';
 import { ConfigurationError, SchemaChangedError } from '../../server/connectors/contract/errors.ts';
 import { slotName } from '../../server/connectors/postgres/cdc/replication-slots.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
@@ -22,12 +22,19 @@ async function ownServer(settings: string[]) {
   const server = { host, port, password, username: cluster.username, database: 'src', ssl_mode: 'disable' as const };
   return { cluster, source: () => sourceConfig({ sql: null as never, server }, { replication: 'logical' }) };
 }
-async function readOnce(source: ReturnType<typeof sourceConfig>, reader_id = crypto.randomUUID()): Promise<Batch[]> {
+let oneSlot: ReturnType<typeof ownServer> | undefined;
+const replicating = () =>
+  (oneSlot ??= ownServer(['wal_level=logical', 'max_replication_slots=1', 'max_prepared_transactions=1']));
+async function readOnce(
+  source: ReturnType<typeof sourceConfig>,
+  reader_id = crypto.randomUUID(),
+  state: StreamState | null = null,
+): Promise<Batch[]> {
   const [stream] = await postgresSource.discover(source.ctx);
   const batches: Batch[] = [];
   for await (const batch of postgresSource.read(
     source.ctx,
-    requestOf(stream!, { sync_mode: 'incremental', reader_id }),
+    requestOf(stream!, { sync_mode: 'incremental', reader_id, state }),
   ))
     batches.push(batch);
   return batches;
@@ -88,8 +95,26 @@ describe('errors of CDC name the cause', () => {
     });
   });
 
+  test('a prepared transaction arrives once it is committed, and not before', async () => {
+    const { cluster, source } = await replicating();
+    const reader_id = crypto.randomUUID();
+    const read = async (state: StreamState | null) => {
+      const batches = await readOnce(source(), reader_id, state);
+      return { ids: batches.flatMap(({ rows }) => rows.map(([id]) => id)), state: batches.at(-1)!.state! };
+    };
+    const first = await read(null);
+    cluster.psql('src', "begin; insert into things values (1); prepare transaction 'undecided'");
+    cluster.psql('src', 'insert into things values (2)');
+    const second = await read(first.state);
+    expect(second.ids).toEqual(['2']);
+    cluster.psql('src', "commit prepared 'undecided'");
+    expect((await read(second.state)).ids).toEqual(['1']);
+    await postgresSource.release!(source().ctx, reader_id);
+    cluster.psql('src', 'truncate things');
+  });
+
   test('no free slot, and a user without the REPLICATION attribute', async () => {
-    const { cluster, source } = await ownServer(['wal_level=logical', 'max_replication_slots=1']);
+    const { cluster, source } = await replicating();
     const reader_id = crypto.randomUUID();
     const batches = await readOnce(source(), reader_id);
     expect(batches.at(-1)!.state!.cursor).toMatch(/\//);

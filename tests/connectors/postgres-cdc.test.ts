@@ -55,6 +55,20 @@ describe('a table read by CDC', () => {
     expect(idle).toMatchObject({ rows_loaded: 0, rows_updated: 0, rows_deleted: 0 });
   });
 
+  test('keys that two rows exchange', async () => {
+    await sql(`create table traded (id int primary key, name text);
+      insert into traded values (1, 'a'), (2, 'b')`);
+    const follower = await follow('traded');
+    await follower.run();
+    await sql(`update traded set id = -1 where id = 1; update traded set id = 1 where id = 2;
+      update traded set id = 2 where id = -1`);
+    await follower.run();
+    expect(await there('traded', 'id, name')).toEqual([
+      [1, 'b'],
+      [2, 'a'],
+    ]);
+  });
+
   test('unchanged TOAST values are kept, even if the key changes', async () => {
     await sql(`create table toasted (id int primary key, name text, big text, bytes bytea);
       alter table toasted alter big set storage external; alter table toasted alter bytes set storage external;

@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { mkdirSync } from 'node:fs';
@@ -345,6 +346,54 @@ describe('DuckDB', () => {
       'extra 9001',
       'missing 17',
     ]);
+  });
+});
+
+describe('sources without SQL for it, by reading their cells', () => {
+  const files = join(deps.config.DATA_DIR, 'files');
+  mkdirSync(files, { recursive: true });
+
+  test('SQLite: every portable type, a composite key, rows above the cursor', async () => {
+    const database = new Database(join(files, 'shop.sqlite'), { create: true, strict: true });
+    database.run(`create table sold (part text, n integer, ok boolean, day date, at timestamp, zoned timestamp, raw blob,
+      price real, primary key (part, n))`);
+    const insert = database.query('insert into sold values (?, ?, ?, ?, ?, ?, ?, ?)');
+    const row = (part: string, n: number, at = '2026-01-31 23:59:59.120') =>
+      insert.run(part, n, n % 2, '2026-01-31', at, '2026-01-31T23:59:59Z', Buffer.from([0, n]), 0.1);
+    for (let n = 0; n < 50; n += 1) row(n % 3 ? 'Ä 🦆' : 'z', n);
+    database.run("insert into sold (part, n, at) values ('', 1, '2026-01-01 00:00:00')");
+    const { id } = await make.connector('source', 'sqlite', { path: 'shop.sqlite' });
+    const stream = { sync_mode: 'incremental', cursor_field: ['at'], destination_sync_mode: 'append_dedup' };
+    const connection = await loaded('sold', { source_id: id, stream });
+    row('new', 1, '2026-02-01 00:00:00.000');
+    database.close();
+    const equal = await verify(connection);
+    expect(equal).toMatchObject({ status: 'succeeded', stream: { source_rows: 52, changed_since: 1, extra: 0 } });
+    expect(equal.stream.columns).toEqual(['part', 'n', 'ok', 'day', 'at', 'zoned', 'raw']);
+    expect(equal.stream.columns_not_compared).toEqual([{ name: 'price', reason: 'no_common_form' }]);
+    await target`update sold set ok = not ok where n = 4`;
+    await target`update sold set at = at + interval '1 microsecond' where n = 5`;
+    await target`update sold set raw = 'x' where n = 6`;
+    await target`delete from sold where n = 7`;
+    await target`insert into sold values ('z', 99)`;
+    const { stream: found } = await verify(connection);
+    const lost = found.differences.filter((one: Json) => one.changed_since !== true);
+    expect(lost.map(({ kind, key }: Json) => `${kind} ${key}`).toSorted()).toEqual([
+      'different z,6',
+      'different Ä 🦆,4',
+      'different Ä 🦆,5',
+      'extra z,99',
+      'missing Ä 🦆,7',
+    ]);
+  });
+
+  test('files: without a key, as a multiset', async () => {
+    await Bun.write(join(files, 'seen.csv'), 'n,on,at\n007,TRUE,2026-01-31T10:00:00Z\n8,false,\n8,false,\n');
+    const { id } = await make.connector('source', 'file', { path: 'seen.csv', format: 'csv' });
+    const connection = await loaded('seen', { source_id: id });
+    expect(await verify(connection)).toMatchObject({ status: 'succeeded', stream: { source_rows: 3, key: [] } });
+    await target`delete from seen where ctid = (select max(ctid) from seen)`;
+    expect((await verify(connection)).stream).toMatchObject({ status: 'different', different: 1 });
   });
 });
 

@@ -10,6 +10,7 @@ import { ConfigurationError } from '../contract/errors.ts';
 import { timestampText } from '../cells/timestamp-text.ts';
 import { copyFiles, fileByteFormats } from '../kits/files/copy-files.ts';
 import type { FileColumn } from '../kits/files/formats/format.ts';
+import { ReadingDigester } from '../kits/digest/reading-digester.ts';
 import { columnsOf, readRows, sampleColumns } from '../kits/files/read-files.ts';
 import { FileSourceConfig, type SourceContext } from '../kits/files/settings/files.ts';
 import { findSourceFiles, placeName, requireSourceFiles, sourceCheckSteps } from '../kits/files/stores.ts';
@@ -47,6 +48,7 @@ export const fileSource = defineSource<FileSourceConfig>({
   discover: async (ctx) => [await discoverStream(ctx)],
   describe,
   read,
+  digest: async (ctx, comparison) => new ReadingDigester(comparison, (request) => read(ctx, request)),
   byteFormats: fileByteFormats,
   copy: async (ctx, request) => copyFiles(ctx, await requireSourceFiles(ctx), request),
 });

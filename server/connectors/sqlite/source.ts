@@ -1,4 +1,5 @@
 import type { Database } from 'bun:sqlite';
+import { ReadingDigester } from '../kits/digest/reading-digester.ts';
 import { datasetsCheck, datasetStream } from '../kits/sql/datasets.ts';
 import {
   type Batch,
@@ -40,6 +41,7 @@ export const sqliteSource = defineSource<SqliteSourceConfig>({
   describe,
   describeDataset: async (ctx, dataset) => datasetStream(dataset, await describeApart(ctx, dataset)),
   read,
+  digest: async (ctx, comparison) => new ReadingDigester(comparison, (request) => read(ctx, request)),
   keepSnapshot,
   keeps_snapshot_in_process: true,
   origin: { find: findOrigin, compare: compareFileOrigins },

@@ -2,10 +2,11 @@ import type { Logger } from 'pino';
 import { type DatabaseClock, startClock } from '../db/clock.ts';
 import { type Database, openDatabase } from '../db/index.ts';
 import { recordOwnUse } from '../db/own-secret-uses.ts';
-import { openRoot } from '../db/pinned-key.ts';
+import { followRoots, openRoots } from '../db/pinned-key.ts';
 import type { Db } from '../db/types.ts';
 import type { Config } from './platform/config.ts';
 import { openLog } from './platform/log.ts';
+import type { Periodic } from './platform/periodic.ts';
 import { KeptSessions } from './platform/net/kept-sessions.ts';
 import { createMetrics, type MetricFamily, type Metrics } from './platform/metrics.ts';
 import type { EgressRules } from './platform/net/egress-rules.ts';
@@ -25,6 +26,8 @@ export interface Deps {
   now(): Date;
   clock: DatabaseClock;
   secrets: Secrets;
+  /** Follows rotations of the root key. */
+  roots: Periodic;
   objects: ObjectStore;
   /** Which addresses may be called for users: public ones and those in EGRESS_ALLOW, but never the control database. */
   egress: EgressRules & { control: string };
@@ -58,7 +61,8 @@ export async function createDeps(
       ? { max: 2 * config.WORKER_CONCURRENCY + 4 }
       : { max: 10, statement_timeout_ms: API_STATEMENT_MS },
   );
-  const secrets = openSecrets(await openRoot(database.db, config.SECRET_KEY));
+  const secrets = openSecrets(await openRoots(database.db, config.SECRET_KEY));
+  const roots = followRoots(database.db, { secret_key: config.SECRET_KEY, secrets, log });
   const clock = await startClock(database, { unresponsive_after_ms: UNRESPONSIVE_AFTER_MS[role], log });
   const tracing = await openTracing(config, role);
   const queue = await openQueue({ url, log, supervise: role === 'worker', tracing });
@@ -72,6 +76,7 @@ export async function createDeps(
     now: clock.now,
     clock,
     secrets,
+    roots,
     objects: recordedStore(config, database.db, clock),
     egress: { allow: config.EGRESS_ALLOW, control: url },
     queue,
@@ -121,6 +126,7 @@ export async function closeDeps(deps: Deps): Promise<void> {
   await deps.queue.stop();
   await deps.tracing.stop();
   await deps.sessions.close();
+  await deps.roots.stop();
   await deps.clock.stop();
   await deps.database.close();
 }

@@ -15,7 +15,14 @@ export interface OwnedTable {
 export const AUDIT_TABLE = 'audit_events';
 
 /** Tables without rows of accounts: those of the installation, and the seals over the audit log. */
-export const INSTALLATION_TABLES = ['installation', 'key_ring', 'audit_unsealed', 'audit_seals', AUDIT_TABLE];
+export const INSTALLATION_TABLES = [
+  'installation',
+  'key_ring',
+  'root_keys',
+  'audit_unsealed',
+  'audit_seals',
+  AUDIT_TABLE,
+];
 
 const tables: PgTable[] = (Object.values(schema) as unknown[]).filter((one): one is PgTable => is(one, PgTable));
 

@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import { LRUCache } from 'lru-cache';
 import { apiKeys, sessions, userIdentities, users } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
@@ -48,12 +48,12 @@ export interface Credentials {
  */
 export async function authenticate(deps: Deps, { authorization, session }: Credentials): Promise<Principal> {
   const bySession = authorization === null && session;
-  const [key] = bySession
-    ? await prepared(deps.db).bySession.execute({
-        hash: deps.secrets.hmac('session', session),
-        idle_hours: deps.config.SESSION_IDLE_HOURS,
-      })
-    : await prepared(deps.db).byKey.execute({ hash: deps.secrets.hmac('api_key', bearerToken(authorization)) });
+  const idle_hours = deps.config.SESSION_IDLE_HOURS;
+  const key = bySession
+    ? await firstOf(deps.secrets.hmacs('session', session), (hash) =>
+        prepared(deps.db).bySession.execute({ hash, idle_hours }),
+      )
+    : await ownerOf(deps, bearerToken(authorization));
   if (!key && bySession) throw ended();
   if (!key) throw invalid('The API key is not valid');
   const refusal = refusalOf(key);
@@ -64,6 +64,23 @@ export async function authenticate(deps: Deps, { authorization, session }: Crede
   if (key.stale && key.key_id !== null) recordUse(deps, key.key_id, key.user_id);
   if (key.session_stale && key.session_id !== null) recordSessionUse(deps, key.session_id);
   return principalOf(key);
+}
+
+/** The row with one of these hashes. There is one hash unless the root key was rotated. */
+async function firstOf<Row>(hashes: readonly string[], find: (hash: string) => Promise<Row[]>): Promise<Row | null> {
+  for (const hash of hashes) {
+    const [row] = await find(hash);
+    if (row) return row;
+  }
+  return null;
+}
+
+async function ownerOf(deps: Deps, token: string): Promise<FoundKey | null> {
+  const hashes = deps.secrets.hmacs('api_key', token);
+  let used = '';
+  const key = await firstOf(hashes, (hash) => prepared(deps.db).byKey.execute({ hash: (used = hash) }));
+  if (key && used !== hashes[0]) renewHash(deps, key, hashes[0]!);
+  return key;
 }
 
 type FoundKey = Awaited<ReturnType<ReturnType<typeof keyQueries>['byKey']['execute']>>[number];
@@ -190,6 +207,17 @@ function recordSessionUse(deps: Deps, id: string): void {
     .set({ last_used_at: sql`now()` })
     .where(eq(sessions.id, id))
     .catch((error: unknown) => deps.log.debug({ err: error }, 'last use of a session could not be recorded'));
+}
+
+/** Runs beside the first request after a rotation of the root key, so that the key outlasts `rotate-key --root --retire`. */
+function renewHash(deps: Deps, { key_id }: { key_id: string | null }, hash: string): void {
+  // A process that does not use the newest root yet must not set the hash back.
+  const isNewest = sql`(select root_version from installation) = ${deps.secrets.version}`;
+  void deps.db
+    .update(apiKeys)
+    .set({ hash })
+    .where(and(eq(apiKeys.id, key_id!), isNewest))
+    .catch((error: unknown) => deps.log.warn({ err: error }, 'the hash of an API key was not renewed'));
 }
 
 /** Runs beside the request, at most once a minute per key. Lists show it; nothing depends on it. */

@@ -29,14 +29,14 @@ interface TunnelledRow {
 }
 
 /** Encryption context of private keys. It names the account only: a key is generated before its row exists. */
-const context = (account_id: string) => `ssh_key:${account_id}`;
+export const sshKeyContext = (account_id: string) => `ssh_key:${account_id}`;
 
 export const sealSshKey = (deps: Deps, account_id: string, private_key: string): string =>
-  deps.secrets.seal(private_key, context(account_id));
+  deps.secrets.seal(private_key, sshKeyContext(account_id));
 
 /** @throws Error when this service did not encrypt it for this account */
 export function openSshKey(deps: Deps, account_id: string, blob: string): SshPublicKey & { private_key: string } {
-  const private_key = deps.secrets.open(blob, context(account_id));
+  const private_key = deps.secrets.open(blob, sshKeyContext(account_id));
   return { private_key, ...publicKeyOf(private_key) };
 }
 

@@ -3,19 +3,37 @@ import { LRUCache } from 'lru-cache';
 import { ApiError } from './errors.ts';
 import { fieldCipher } from './field-encryption.ts';
 
+/** The root keys of an installation, oldest first. Without rotation of the root there is one. */
+export interface Roots {
+  keys: readonly string[];
+  /** Index of the root that encrypts and hashes. Later ones are only known, until all processes know them. */
+  current: number;
+  /** Index of the oldest root whose hashes are valid. All of them decrypt. */
+  oldest: number;
+}
+
 /** Encrypts what must not be readable in the database. `context` binds a blob to its place: it does not open elsewhere. */
 export interface Secrets {
-  /** Identifies the master key without revealing it. */
-  key_id: string;
+  /** Identifies the current root without revealing it. */
+  readonly key_id: string;
+  /** Version of the current root, from 1. */
+  readonly version: number;
   seal(plaintext: string, context: string): string;
   /** @throws ApiError 400 `invalid_secret` if the blob has another form or key, was changed, or belongs elsewhere */
   open(blob: string, context: string): string;
-  /** HMAC-SHA256 with a key derived from the master key, in hexadecimal: for API keys and salted hashes. */
+  /** HMAC-SHA256 with a key derived from the current root, in hexadecimal: for API keys, sessions, signatures. */
   hmac(purpose: string, value: string): string;
-  /** Like `hmac`, but derives the key once: 0.3 µs instead of 1.5 µs per hash, for one hash per row. */
-  hasher(purpose: string): (value: string | Uint8Array) => string;
-  /** The functions for the masks of an account: salted hash and encryption of a value. */
+  /** What `hmac` returned under each root that is valid, that of the current root first: to look up or compare. */
+  hmacs(purpose: string, value: string): string[];
+  /** The version of the root under which `hmac` returned this, among all of them. Null: none. */
+  versionOf(hmac: string, purpose: string, value: string): number | null;
+  /**
+   * The functions for the masks of an account: salted hash and encryption of a value. They stay with the first root, so
+   * that values at destinations stay equal.
+   */
   maskKeys(account_id: string): Record<'salted' | 'encrypted', (value: string | Uint8Array) => string>;
+  /** Continues with other roots. */
+  use(roots: Roots): void;
 }
 
 /** Derived keys that are cached: there is one per account. */
@@ -26,56 +44,101 @@ const KEY_BYTES = 32;
 const WRAPPED_KEY_BYTES = NONCE_BYTES + KEY_BYTES + TAG_BYTES;
 
 /**
- * Envelope encryption with a key derived from `masterKey` (at least 32 characters). A blob has the form
+ * Envelope encryption with keys derived from the roots (each at least 32 characters). A blob has the form
  * `v1.<key id>.<wrapped data key>.<ciphertext>` in base64url. Each secret has a random data key, and both layers are
- * AES-256-GCM: to change the master key only the data keys have to be wrapped again, not the content.
+ * AES-256-GCM.
  */
-export function openSecrets(masterKey: string): Secrets {
-  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', masterKey, 'data-pipelines', purpose, KEY_BYTES));
-  const wrappingKey = derive('secrets');
-  const keyId = derive('key-id').toString('hex').slice(0, 8);
-  const hmacKeys = new LRUCache<string, Buffer>({ max: MAX_HMAC_KEYS });
-  const hmacKey = (purpose: string) => {
-    const key = hmacKeys.get(purpose) ?? derive(`hmac:${purpose}`);
-    hmacKeys.set(purpose, key);
-    return key;
+export function openSecrets(first: string | Roots): Secrets {
+  let roots: RootKey[] = [];
+  let current: RootKey;
+  let oldest = 0;
+  const use = (given: Roots) => {
+    roots = given.keys.map((key) => roots.find((one) => one.key === key) ?? rootKey(key));
+    current = roots[given.current]!;
+    oldest = given.oldest;
   };
-  const hasher = (purpose: string) => {
-    const keyed = new Bun.CryptoHasher('sha256', hmacKey(purpose));
-    return (value: string | Uint8Array) => keyed.copy().update(value).digest('hex');
-  };
+  use(typeof first === 'string' ? { keys: [first], current: 0, oldest: 0 } : first);
+  const hmac = (purpose: string, value: string) => hashWith(current, purpose, value);
   return {
-    key_id: keyId,
+    get key_id() {
+      return current.id;
+    },
+    get version() {
+      return roots.indexOf(current) + 1;
+    },
+    use,
     seal: (plaintext, context) => {
       const dataKey = randomBytes(KEY_BYTES);
-      const wrapped = encrypt(wrappingKey, dataKey, `key:${keyId}:${context}`);
+      const wrapped = encrypt(current.wrappingKey, dataKey, `key:${current.id}:${context}`);
       const sealed = encrypt(dataKey, Buffer.from(plaintext, 'utf8'), context);
-      return ['v1', keyId, wrapped.toString('base64url'), sealed.toString('base64url')].join('.');
+      return ['v1', current.id, wrapped.toString('base64url'), sealed.toString('base64url')].join('.');
     },
     open: (blob, context) => {
       const parts = /^v1\.([0-9a-f]{8})\.([\w-]+)\.([\w-]+)$/.exec(blob);
       if (!parts) throw invalid('The stored secret has an unknown form');
       const [, blobKeyId, wrapped, sealed] = parts as unknown as [string, string, string, string];
-      if (blobKeyId !== keyId)
+      const root = roots.find(({ id }) => id === blobKeyId);
+      if (!root)
         throw invalid(
           'The secret was encrypted with another SECRET_KEY. Start the service with that key, or enter the secret again',
         );
       try {
         const wrappedKey = canonicalBytes(wrapped);
         if (wrappedKey.length !== WRAPPED_KEY_BYTES) throw new Error('wrong length');
-        const dataKey = decrypt(wrappingKey, wrappedKey, `key:${keyId}:${context}`);
+        const dataKey = decrypt(root.wrappingKey, wrappedKey, `key:${root.id}:${context}`);
         return decrypt(dataKey, canonicalBytes(sealed), context).toString('utf8');
       } catch {
         throw invalid('The stored secret was changed or copied from another place. Enter the secret again');
       }
     },
-    hmac: (purpose, value) => createHmac('sha256', hmacKey(purpose)).update(value, 'utf8').digest('hex'),
-    hasher,
+    hmac,
+    hmacs: (purpose, value) => [
+      hmac(purpose, value),
+      ...roots
+        .slice(oldest)
+        .filter((one) => one !== current)
+        .map((one) => hashWith(one, purpose, value)),
+    ],
+    versionOf: (hash, purpose, value) => {
+      const index = roots.findLastIndex((one) => hashWith(one, purpose, value) === hash);
+      return index < 0 ? null : index + 1;
+    },
     maskKeys: (account_id) => ({
-      salted: hasher(`mask:${account_id}`),
-      encrypted: fieldCipher(masterKey, account_id).encrypt,
+      salted: hasher(roots[0]!, `mask:${account_id}`),
+      encrypted: fieldCipher(roots[0]!.key, account_id).encrypt,
     }),
   };
+}
+
+interface RootKey {
+  key: string;
+  id: string;
+  wrappingKey: Buffer;
+  hmacKey(purpose: string): Buffer;
+}
+
+function rootKey(key: string): RootKey {
+  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', key, 'data-pipelines', purpose, KEY_BYTES));
+  const hmacKeys = new LRUCache<string, Buffer>({ max: MAX_HMAC_KEYS });
+  return {
+    key,
+    id: derive('key-id').toString('hex').slice(0, 8),
+    wrappingKey: derive('secrets'),
+    hmacKey: (purpose) => {
+      const known = hmacKeys.get(purpose) ?? derive(`hmac:${purpose}`);
+      hmacKeys.set(purpose, known);
+      return known;
+    },
+  };
+}
+
+const hashWith = (root: RootKey, purpose: string, value: string) =>
+  createHmac('sha256', root.hmacKey(purpose)).update(value, 'utf8').digest('hex');
+
+/** Derives the key once: 0.3 µs instead of 1.5 µs per hash, for one hash per row. */
+function hasher(root: RootKey, purpose: string): (value: string | Uint8Array) => string {
+  const keyed = new Bun.CryptoHasher('sha256', root.hmacKey(purpose));
+  return (value) => keyed.copy().update(value).digest('hex');
 }
 
 const invalid = (message: string) => new ApiError(400, 'invalid_secret', message);

@@ -46,6 +46,7 @@ export function bootstrap(db: Db, options: { secrets: Secrets; config: Config })
     const owner = { account_id, user_id };
     if (config.BOOTSTRAP_API_KEY !== null) {
       const hash = secrets.hmac('api_key', config.BOOTSTRAP_API_KEY);
+      await renewHash(tx, secrets, config.BOOTSTRAP_API_KEY);
       await keepAlive(tx, { ...owner, hash, prefix: apiKeyPrefix(config.BOOTSTRAP_API_KEY) });
       const is_key_ended = !(await anyLiveKey(tx, { account_id, role_id, hash }));
       return { ...owner, api_key: null, is_key_ended };
@@ -121,6 +122,16 @@ async function addUser(tx: Db, user: { account_id: string; email: string }): Pro
   const values = { ...user, full_name: 'Administrator', status: 'active' as const };
   const [made] = await tx.insert(users).values(values).returning({ id: users.id });
   return made!.id;
+}
+
+/** A key that was stored before a rotation of the root key keeps its row, and stays revoked if it was. */
+async function renewHash(tx: Db, secrets: Secrets, api_key: string): Promise<void> {
+  const same = eq(apiKeys.prefix, apiKeyPrefix(api_key));
+  const stored = await tx.select({ id: apiKeys.id, hash: apiKeys.hash }).from(apiKeys).where(same);
+  const former = stored.find(({ hash }) => (secrets.versionOf(hash, 'api_key', api_key) ?? Infinity) < secrets.version);
+  if (!former) return;
+  const hash = secrets.hmac('api_key', api_key);
+  await tx.update(apiKeys).set({ hash }).where(eq(apiKeys.id, former.id));
 }
 
 /** Whether an administrator has a valid key: any, or the one with this hash. */

@@ -72,8 +72,17 @@ const INSTALLATION = 'installation';
 type Sealed = Pick<AuditSealRow, 'id' | 'chain' | 'previous' | 'hash'>;
 
 function macOf(secrets: Secrets, { id, chain, previous, hash }: Sealed): string {
+  return secrets.hmac(AUDIT_SEAL, sealedText({ id, chain, previous, hash }));
+}
+
+/** The root whose MAC the seal has. Null: it was forged. */
+const rootOf = (secrets: Secrets, seal: AuditSealRow) => secrets.versionOf(seal.mac, AUDIT_SEAL, sealedText(seal));
+
+const AUDIT_SEAL = 'audit_seal';
+
+function sealedText({ id, chain, previous, hash }: Sealed): string {
   const place = chain === INSTALLATION ? [id] : [id, chain, previous ?? 0];
-  return secrets.hmac('audit_seal', [...place, hash].join(' '));
+  return [...place, hash].join(' ');
 }
 
 /**
@@ -102,8 +111,10 @@ interface Unsealed extends Record<string, unknown> {
 }
 
 async function sealBatch(tx: Db, deps: Deps): Promise<number> {
-  const [lock] = await tx.execute<{ taken: boolean }>(sql`select pg_try_advisory_xact_lock(${LOCK}) as taken`);
-  if (!lock?.taken) return 0;
+  const [lock] = await tx.execute<{ taken: boolean; root: number }>(sql`
+    select pg_try_advisory_xact_lock(${LOCK}) as taken, coalesce((select root_version from installation), 1) as root`);
+  // A process that does not know of a new root yet leaves the entries to others: no seal of a former root comes later.
+  if (!lock?.taken || lock.root !== deps.secrets.version) return 0;
   const parts = await tx.execute<Unsealed>(sql`
     with taken as (
       delete from audit_unsealed where seq in (select seq from audit_unsealed order by seq limit ${BATCH}) returning seq)
@@ -183,14 +194,16 @@ async function verify({ db, secrets }: Found, chain: string | null, anchor: Anch
   const problems: AuditProblem[] = [];
   const totals = { seals: 0, entries: 0 };
   const digest = createHash('sha256');
-  const lasts = new Map<string, AuditSealRow>();
+  const lasts = new Map<string, LastSeal>();
   let head: AuditVerification['head'] = null;
   let isAnchored = anchor === null || (chain !== null && (await isOfInstallation(db, anchor)));
   for (let page: AuditSealRow[] = []; (page = await sealsAfter(db, chain, page.at(-1)?.id ?? 0)).length > 0; ) {
     for (const seal of page) {
       const entries = await entriesBetween(db, seal);
       const isNext = chain !== null || seal.id === (head?.seal ?? 0) + 1;
-      const problem = isNext ? problemOf(seal, { entries, last: lasts.get(seal.chain), secrets }) : 'seal_missing';
+      const root = rootOf(secrets, seal);
+      const last = lasts.get(seal.chain);
+      const problem = isNext ? problemOf(seal, { entries, last, root }) : 'seal_missing';
       if (problem) problems.push(about(seal, problem));
       digest.update(`${seal.id} ${seal.hash}\n`);
       head = { seal: seal.id, hash: chain === null ? digest.copy().digest('hex') : seal.hash };
@@ -201,7 +214,7 @@ async function verify({ db, secrets }: Found, chain: string | null, anchor: Anch
       totals.seals += 1;
       // Seals of the installation cover entries that the seals of the accounts cover, too.
       if (seal.chain !== INSTALLATION) totals.entries += entries.length;
-      lasts.set(seal.chain, seal);
+      lasts.set(seal.chain, { ...seal, root: root ?? last?.root ?? 1 });
     }
   }
   if (anchor && !isAnchored) problems.push({ ...NO_ENTRIES, seal: anchor.seal, problem: 'seal_missing' });
@@ -235,13 +248,17 @@ const about = (seal: AuditSealRow, problem: AuditProblem['problem']): AuditProbl
   problem,
 });
 
+/** A seal with the version of the root that made it. */
+type LastSeal = AuditSealRow & { root: number };
+
 function problemOf(
   seal: AuditSealRow,
-  found: { entries: readonly HashedEntry[]; last: AuditSealRow | undefined; secrets: Secrets },
+  found: { entries: readonly HashedEntry[]; last: LastSeal | undefined; root: number | null },
 ): AuditProblem['problem'] | null {
   const previous = seal.chain === INSTALLATION ? seal.id - 1 : (seal.previous ?? 0);
   if (previous !== (found.last?.id ?? 0)) return 'seal_missing';
-  if (seal.mac !== macOf(found.secrets, seal)) return 'seal_forged';
+  // After a rotation, a seal of the former root was made by somebody who has that root.
+  if ((found.root ?? 0) < (found.last?.root ?? 1)) return 'seal_forged';
   return seal.hash === hashOf(found.last?.hash ?? '', found.entries) ? null : 'entries_changed';
 }
 

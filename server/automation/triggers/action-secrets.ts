@@ -12,7 +12,8 @@ type Stored = Pick<TriggerRow, 'actions' | 'secrets'>;
 /** The encrypted part of each webhook, by the index of the action. `url` only if it contains credentials. */
 type ActionSecrets = Record<string, Partial<Pick<Webhook, 'url' | 'headers'> & { secret: string }>>;
 
-const contextOf = (trigger: Identity) => `trigger:${trigger.account_id}:${trigger.id}`;
+/** Encryption context of a trigger's secrets. */
+export const triggerContext = (trigger: Identity) => `trigger:${trigger.account_id}:${trigger.id}`;
 
 const isWebhook = (action: Action | undefined): action is Action & Webhook => action?.type === 'call_webhook';
 
@@ -21,7 +22,7 @@ export function openActions(secrets: Secrets, trigger: Identity & Stored): Actio
   const sealed =
     trigger.secrets === null
       ? {}
-      : (JSON.parse(secrets.open(trigger.secrets, contextOf(trigger))) as Record<
+      : (JSON.parse(secrets.open(trigger.secrets, triggerContext(trigger))) as Record<
           string,
           ActionSecrets[string] | string
         >);
@@ -58,7 +59,7 @@ export function sealActions(
     return { ...whole, url, headers, secret: whole.secret === null ? null : MASK };
   });
   const any = Object.keys(sealed).length > 0;
-  const after = { actions, secrets: any ? secrets.seal(JSON.stringify(sealed), contextOf(trigger)) : null };
+  const after = { actions, secrets: any ? secrets.seal(JSON.stringify(sealed), triggerContext(trigger)) : null };
   // Sealing the same secrets again gives another text.
   const isSame = before && Bun.deepEquals(openActions(secrets, { ...trigger, ...after }), present);
   return isSame ? { actions: before.actions, secrets: before.secrets } : after;

@@ -1,7 +1,8 @@
 import { openDatabase } from '../../../db/index.ts';
-import { openRoot } from '../../../db/pinned-key.ts';
+import { openRoots } from '../../../db/pinned-key.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Config } from '../../platform/config.ts';
+import type { Roots } from '../../platform/secrets.ts';
 
 /** The control database of the settings, for a command. Without DATABASE_URL the embedded one is used or started. */
 export async function withDatabase<Result>(config: Config, work: (url: string) => Promise<Result>): Promise<Result> {
@@ -27,6 +28,6 @@ export const inControlDatabase = <Result>(config: Config, work: (db: Db) => Prom
     }
   });
 
-/** The root key that SECRET_KEY opens. */
-export const readRoot = (config: Config): Promise<string> =>
-  inControlDatabase(config, (db) => openRoot(db, config.SECRET_KEY));
+/** The root keys that SECRET_KEY opens. */
+export const readRoots = (config: Config): Promise<Roots> =>
+  inControlDatabase(config, (db) => openRoots(db, config.SECRET_KEY));

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Config, readConfig } from '../../platform/config.ts';
 import { ENCRYPTED, fieldCipher } from '../../platform/field-encryption.ts';
-import { readRoot } from './database-of.ts';
+import { readRoots } from './database-of.ts';
 
 /**
  * `bun server/decrypt-fields.ts <account id> < encrypted > plain`: decrypts every value of the mask `encrypt` in a text of
- * any form, with the root key of the service, which its database holds. Without a database SECRET_KEY counts as the root. Values of
+ * any form, with the first root key of the service, which its database holds. Without a database SECRET_KEY counts as the root. Values of
  * another account or key are left unchanged; the exit code is then 1.
  */
 if (import.meta.main) {
@@ -41,5 +41,5 @@ async function rootOf(config: Config): Promise<string> {
   const hasDatabase =
     config.DATABASE_URL !== null ||
     ['postgres', 'postgres.cluster'].some((name) => existsSync(join(config.DATA_DIR, name)));
-  return hasDatabase ? readRoot(config) : config.SECRET_KEY;
+  return hasDatabase ? (await readRoots(config)).keys[0]! : config.SECRET_KEY;
 }

@@ -88,6 +88,12 @@ const LOOKS: Record<string, (db: Db, config: Config) => Promise<Findings>> = {
       `SECRET_KEY has the id ${key_id}, the database was encrypted with ${row.key_id}. Set SECRET_KEY to that key`,
     ];
   },
+  'root key': async (db) => {
+    const [row] = await db.execute<{ added: number; used: number }>(sql`
+      select coalesce((select max(version) from root_keys), 1) as added,
+        coalesce((select root_version from installation), 1) as used`);
+    return row!.added > row!.used ? ['its rotation was interrupted. Complete it by: rotate-key --root'] : [];
+  },
   clock: async (db) => {
     const before = Date.now();
     const [row] = await db.execute<{ ms: number }>(

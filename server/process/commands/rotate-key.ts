@@ -8,9 +8,10 @@ const RETIRE = '--retire';
 
 /**
  * `rotate-key [file]`: lets another SECRET_KEY open the database, from a file that is created if it is missing.
- * `rotate-key --retire`: ends the validity of the former keys.
+ * `rotate-key --retire`: ends the validity of the former keys. `rotate-key --root`: replaces the root key.
  */
 export async function rotateKeyCommand(config: Config, args: string[], say: (line: string) => void): Promise<number> {
+  if (args.includes('--root')) return (await import('./rotate-root.ts')).rotateRootCommand(config, args, say);
   if (args.includes(RETIRE)) {
     const count = await inControlDatabase(config, (db) => retireKeys(db, config.SECRET_KEY));
     say(count === 0 ? 'There was no former key' : `${count} former ${count === 1 ? 'key was' : 'keys were'} retired`);

@@ -1,14 +1,14 @@
 import { verifyAudit } from '../../api/audit/chain.ts';
 import { type Config, ConfigError } from '../../platform/config.ts';
 import { openSecrets } from '../../platform/secrets.ts';
-import { inControlDatabase, readRoot } from './database-of.ts';
+import { inControlDatabase, readRoots } from './database-of.ts';
 
 const ANCHOR = /^(\d{1,15}):([0-9a-f]{64})$/;
 
 /** `verify-audit [SEAL:HASH]`: the audit log of all accounts. The exit code is 0 if it is intact and 1 if not. */
 export async function verifyAuditCommand(config: Config, args: string[], say: (line: string) => void): Promise<number> {
   const anchor = anchorIn(args[0]);
-  const secrets = openSecrets(await readRoot(config));
+  const secrets = openSecrets(await readRoots(config));
   const found = await inControlDatabase(config, (db) => verifyAudit({ db, secrets }, anchor));
   const { is_intact, entries, seals, unsealed, head, problems } = found;
   say(`${entries} entries in ${seals} seals, ${unsealed} not sealed yet`);

@@ -35,14 +35,14 @@ export function makeInvitation({ secrets, config }: Ctx['deps'], invited: Invite
   return {
     invite_link: linkWith(config, token),
     columns: {
-      invitation_hash: hashOf(secrets, token, invited),
+      invitation_hash: hashesOf(secrets, token, invited)[0]!,
       invitation_expires_at: sql`now() + make_interval(days => ${INVITATION_DAYS})`,
     },
   };
 }
 
-const hashOf = (secrets: Secrets, token: string, { user_id, permissions }: Invited): string =>
-  secrets.hmac('invitation', JSON.stringify([token, user_id, permissions.toSorted()]));
+const hashesOf = (secrets: Secrets, token: string, { user_id, permissions }: Invited): string[] =>
+  secrets.hmacs('invitation', JSON.stringify([token, user_id, permissions.toSorted()]));
 
 const permissionsOf = async (ctx: Pick<Ctx, 'db'>, user_id: string): Promise<string[]> => [
   ...new Set((await rolesOf(ctx, user_id)).flatMap((role) => role.permissions)),
@@ -91,7 +91,8 @@ export async function acceptInvitation(
     // A concurrent request waits for the lock and then no longer matches.
     const [before] = await db.select().from(users).where(invited).for('no key update');
     const permissions = before ? await permissionsOf({ db }, before.id) : [];
-    if (before?.invitation_hash !== hashOf(deps.secrets, token, { user_id, permissions })) {
+    const hashes = hashesOf(deps.secrets, token, { user_id, permissions });
+    if (!before?.invitation_hash || !hashes.includes(before.invitation_hash)) {
       throw badRequest(
         'invalid_invitation',
         'The invitation is invalid, already used or expired, or the permissions of the user changed since. Request a new one',

@@ -1,5 +1,5 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { and, desc, eq, gt, isNotNull, isNull, lt, not, or, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, lt, not, or, type SQL, sql } from 'drizzle-orm';
 import { apiKeys, sessions, userIdentities, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import { authenticate, type Principal } from '../../api/authentication.ts';
@@ -81,8 +81,8 @@ export async function endSession(
     throw error;
   });
   return deps.db.transaction(async (tx) => {
-    const hash = deps.secrets.hmac('session', token);
-    const [ended] = await tx.delete(sessions).where(eq(sessions.hash, hash)).returning();
+    const hashes = deps.secrets.hmacs('session', token);
+    const [ended] = await tx.delete(sessions).where(inArray(sessions.hash, hashes)).returning();
     if (!ended) return null;
     await recordCall(tx, { caller, principal, action: 'sign_out' }, { kind: 'sign_out', session_id: ended.id });
     const { provider, identity_id, id_token: sealed } = ended;
@@ -107,8 +107,9 @@ export async function confirmSession(ctx: Ctx, { api_key }: { api_key: string })
   if (api_key_id === null)
     throw badRequest('no_api_key', 'This session belongs to no API key. Sign in again to confirm it');
   const [key] = await ctx.db.select({ hash: apiKeys.hash }).from(apiKeys).where(eq(apiKeys.id, api_key_id));
-  const [stored, given] = [key?.hash ?? '', ctx.deps.secrets.hmac('api_key', api_key)].map((text) => Buffer.from(text));
-  if (stored!.length !== given!.length || !timingSafeEqual(stored!, given!)) {
+  const stored = Buffer.from(key?.hash ?? '');
+  const given = ctx.deps.secrets.hmacs('api_key', api_key).map((text) => Buffer.from(text));
+  if (!given.some((one) => stored.length === one.length && timingSafeEqual(stored, one))) {
     throw badRequest('wrong_api_key', 'This is not the API key of the session. Enter the key that you signed in with', {
       field: 'api_key',
     });

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { eq, sql } from 'drizzle-orm';
 import { exportAccount } from '../../../../db/accounts/export.ts';
 import { BackupError } from '../../../../db/backup.ts';
-import { openRoot } from '../../../../db/pinned-key.ts';
+import { openRoots } from '../../../../db/pinned-key.ts';
 import { accounts, roles } from '../../../../db/schema/index.ts';
 import type { Db } from '../../../../db/types.ts';
 import { attributeOperator } from '../../../api/audit/record.ts';
@@ -47,7 +47,7 @@ export async function createAccount({ config, words: [name], flags: { email }, s
   if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new ConfigError(`"${email}" is not an e-mail address`);
   const key = makeApiKey();
   const id = await inControlDatabase(config, async (db) => {
-    const secrets = openSecrets(await openRoot(db, config.SECRET_KEY));
+    const secrets = openSecrets(await openRoots(db, config.SECRET_KEY));
     return db.transaction(async (tx) => {
       const [role] = await tx.select({ id: roles.id }).from(roles).where(isAdministrator);
       if (!role) throw new ConfigError('The service has never started on this database. Start it once');

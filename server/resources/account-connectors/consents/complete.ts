@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, or } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull, or } from 'drizzle-orm';
 import { accountConnectors, type OAuthConsentRow, oauthConsents } from '../../../../db/schema/index.ts';
 import { consentTokens } from '../../../connector-runtime/consent/call-consent.ts';
 import { ConnectorError } from '../../../connectors/contract/errors.ts';
@@ -7,7 +7,7 @@ import type { Deps } from '../../../deps.ts';
 import { ApiError } from '../../../platform/errors.ts';
 import { draftRow } from '../../access/draft-row.ts';
 import { sealParameters } from '../parameters.ts';
-import { COMPLETED_MS, hashOf, newCode, openConsent, redirectUrl, sealConsent } from './stored.ts';
+import { COMPLETED_MS, hashesOf, hashOf, newCode, openConsent, redirectUrl, sealConsent } from './stored.ts';
 
 /** The query of the provider's answer, and the cookie of the browser. */
 export interface ProviderAnswer {
@@ -41,13 +41,14 @@ export async function completeConsent(deps: Deps, answer: ProviderAnswer): Promi
 }
 
 async function claim(deps: Deps, { state, browser }: ProviderAnswer): Promise<OAuthConsentRow> {
-  const ofBrowser = browser === null ? undefined : eq(oauthConsents.browser_hash, hashOf(deps, 'browser', browser));
+  const ofBrowser =
+    browser === null ? undefined : inArray(oauthConsents.browser_hash, hashesOf(deps, 'browser', browser));
   const [consent] = await deps.db
     .update(oauthConsents)
     .set({ status: 'exchanging' })
     .where(
       and(
-        eq(oauthConsents.state_hash, hashOf(deps, 'state', state)),
+        inArray(oauthConsents.state_hash, hashesOf(deps, 'state', state)),
         eq(oauthConsents.status, 'pending'),
         gt(oauthConsents.expires_at, deps.now().toISOString()),
         or(isNull(oauthConsents.browser_hash), ofBrowser),

@@ -19,17 +19,23 @@ export interface SealedConsent {
   changed?: Record<string, unknown>;
 }
 
-const contextOf = ({ account_id, id }: Pick<OAuthConsentRow, 'account_id' | 'id'>) =>
+export const consentContext = ({ account_id, id }: Pick<OAuthConsentRow, 'account_id' | 'id'>) =>
   `oauth_consent:${account_id}:${id}`;
 
 export const sealConsent = (deps: Deps, row: Pick<OAuthConsentRow, 'account_id' | 'id'>, content: SealedConsent) =>
-  deps.secrets.seal(JSON.stringify(content), contextOf(row));
+  deps.secrets.seal(JSON.stringify(content), consentContext(row));
 
 export const openConsent = (deps: Deps, row: OAuthConsentRow): SealedConsent =>
-  JSON.parse(deps.secrets.open(row.sealed, contextOf(row))) as SealedConsent;
+  JSON.parse(deps.secrets.open(row.sealed, consentContext(row))) as SealedConsent;
 
-export const hashOf = ({ secrets }: Pick<Deps, 'secrets'>, kind: 'state' | 'browser' | 'code', value: string) =>
+type Hashed = 'state' | 'browser' | 'code';
+
+export const hashOf = ({ secrets }: Pick<Deps, 'secrets'>, kind: Hashed, value: string) =>
   secrets.hmac(`oauth_consent_${kind}`, value);
+
+/** The hashes that a stored value may have. */
+export const hashesOf = ({ secrets }: Pick<Deps, 'secrets'>, kind: Hashed, value: string) =>
+  secrets.hmacs(`oauth_consent_${kind}`, value);
 
 /** Without letters and digits that look alike. */
 const ALPHABET = 'ABCDEFGHJKMNPQRSTVWXYZ23456789';

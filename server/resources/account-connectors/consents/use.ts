@@ -7,7 +7,7 @@ import { describeParameters, receivedValue } from '../../../connectors/contract/
 import { badRequest } from '../../../platform/errors.ts';
 import { overlayParameters } from '../parameters.ts';
 import type { GivenConsent } from './schema.ts';
-import { hashOf, isOfCaller, openConsent } from './stored.ts';
+import { hashesOf, isOfCaller, openConsent } from './stored.ts';
 
 type Values = Record<string, unknown>;
 
@@ -77,7 +77,7 @@ async function checkCode(ctx: Ctx, row: OAuthConsentRow, code: string | undefine
     .returning({ tries: oauthConsents.wrong_codes });
   if ((counted?.tries ?? Infinity) > MAX_WRONG_CODES) throw notUsable();
   const typed = (code ?? '').replaceAll(/[\s-]/g, '').toUpperCase();
-  if (hashOf(ctx.deps, 'code', typed) === row.code_hash) return;
+  if (row.code_hash !== null && hashesOf(ctx.deps, 'code', typed).includes(row.code_hash)) return;
   throw badRequest('consent_code_wrong', 'Enter the code that the last page of the consent shows', {
     field: 'oauth_consent',
   });

@@ -107,7 +107,7 @@ async function storeRoots(tx: Db, wrapper: Secrets, keys: readonly string[]): Pr
 }
 
 /** Two rotations never run at the same time. */
-const lockRing = (tx: Db) => tx.select().from(installation).for('update');
+const lockRing = (tx: Db) => tx.select().from(installation).for('no key update');
 
 /**
  * Lets `after` open the roots as well as `before`, in one transaction. Processes that run keep the roots that they have,

@@ -167,6 +167,7 @@ const NOT_AUDITED = [
   'oauth_consents',
   'plan_limit_notices',
   'rejected_rows',
+  'root_keys',
   'run_days',
   'secret_uses',
   'sent_rows',

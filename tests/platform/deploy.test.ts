@@ -187,6 +187,93 @@ test('the GitHub Action hands its inputs to the script', () => {
     expect(read('github-action/apply.sh')).toContain(`$${name}`);
 });
 
+describe('the Helm chart', () => {
+  const chart = globSync('helm/data-pipelines/**/*', { cwd: DEPLOY }).filter((path) => /\.\w+$/.test(path));
+  // In the order of render.sh: those of the top folder first.
+  const depth = (path: string) => path.split('/').length;
+  const sources = chart.toSorted((a, b) => depth(a) - depth(b) || (a < b ? -1 : 1)).map(read);
+
+  test.each(globSync('helm/values/*.yaml', { cwd: DEPLOY }))('was rendered with %s after its last change', (values) => {
+    const sum = new Bun.CryptoHasher('sha256').update([...sources, read(values)].join('')).digest('hex');
+    // Else run server/deploy/helm/render.sh.
+    expect(read(values.replace('/values/', '/rendered/'))).toStartWith(
+      `# By render.sh, from chart and values with the SHA-256 ${sum}\n`,
+    );
+  });
+
+  const rendered = globSync('helm/rendered/*.yaml', { cwd: DEPLOY });
+  const objectsIn = (path: string) => parseAllDocuments(read(path), { uniqueKeys: true }).map((one) => one.toJS());
+
+  test.each(rendered)('has pods without rights, with probes, and settings that exist (%s)', (path) => {
+    const objects = objectsIn(path);
+    const ofKind = (kind: string) => objects.filter((one) => one.kind === kind);
+    const secrets = [...ofKind('Secret').map(({ metadata }) => metadata.name), 'pipelines-credentials'];
+    const deployments = ofKind('Deployment');
+    expect(deployments.map(({ spec }) => spec.template.spec.containers[0].args)).toEqual([['api'], ['worker']]);
+    for (const { spec } of deployments) {
+      const pod = spec.template.spec;
+      const [container] = pod.containers;
+      expect(pod).toMatchObject({ automountServiceAccountToken: false, terminationGracePeriodSeconds: 60 });
+      expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+      expect(container.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+      expect(matches(spec.template.metadata.labels, spec.selector.matchLabels)).toBeTrue();
+      expect(container.volumeMounts.map((one: Named) => one.name)).toEqual(pod.volumes.map((one: Named) => one.name));
+      const probes = Object.entries<any>(container).filter(([key]) => key.endsWith('Probe'));
+      expect(probes.length).toBeGreaterThanOrEqual(2);
+      const ports = container.ports.map((one: Named) => one.name);
+      for (const [, { httpGet }] of probes) expect(ports).toContain(httpGet.port);
+      // The port of the probes is the one on which the service listens, on all addresses.
+      const env = Object.fromEntries(container.env.map((one: Named & { value: string }) => [one.name, one.value]));
+      const { HOST, PORT, METRICS_PORT } = env;
+      expect([HOST, PORT ?? METRICS_PORT]).toEqual(['0.0.0.0', String(container.ports[0].containerPort)]);
+      const [settingsFrom, secretFrom] = container.envFrom;
+      const [map] = ofKind('ConfigMap');
+      expect(settingsFrom.configMapRef.name).toBe(map.metadata.name);
+      expect(secrets).toContain(secretFrom.secretRef.name);
+      const given = [...Object.keys(env), ...Object.keys(map.data)];
+      const secret = ofKind('Secret').flatMap(({ stringData }) => Object.keys(stringData));
+      expect([...given, ...secret].filter((name) => !settings.includes(name))).toEqual([]);
+      // A setting that another process needs as well must not hide behind that of this one.
+      expect(Object.values<unknown>(map.data).every((value) => typeof value === 'string')).toBeTrue();
+    }
+    const labels = deployments.map(({ spec }) => spec.template.metadata.labels);
+    const selectors = [
+      ...ofKind('Service').map(({ spec }) => spec.selector),
+      ...[...ofKind('PodDisruptionBudget'), ...ofKind('PodMonitor')].map(({ spec }) => spec.selector.matchLabels),
+    ];
+    expect(selectors.length).toBeGreaterThanOrEqual(3);
+    for (const selector of selectors) expect(labels.filter((one) => matches(one, selector))).toHaveLength(1);
+    for (const one of [...ofKind('HorizontalPodAutoscaler'), ...ofKind('ScaledObject')])
+      expect(one.spec.scaleTargetRef.name).toBe(deployments[1].metadata.name);
+    // The replicas of a scaled deployment belong to its scaler.
+    expect(deployments.map(({ spec }) => spec.replicas)).toEqual([2, undefined]);
+  });
+
+  test('scales workers by what they use, and by the age of the queue with an adapter or KEDA', () => {
+    const scalers = Object.fromEntries(
+      rendered.map((path) => {
+        const found = objectsIn(path).find(({ kind }) => ['HorizontalPodAutoscaler', 'ScaledObject'].includes(kind));
+        return [path.split('/').at(-1), found.spec.metrics?.[0] ?? found.spec.triggers[0]];
+      }),
+    );
+    expect(scalers['existing-secret.yaml']).toMatchObject({ type: 'Resource', resource: { name: 'cpu' } });
+    expect(scalers['queue-age.yaml'].external.metric).toEqual({
+      name: 'datapipelines_queue_oldest_age_seconds',
+      selector: { matchLabels: { queue: 'execute_stream' } },
+    });
+    const [sameQuery] = parseAllDocuments(read('kubernetes-queue/queue-age.yaml')).map((one) => one.toJS());
+    expect(scalers['keda.yaml'].metadata.query).toBe(sameQuery.spec.triggers[0].metadata.query);
+  });
+});
+
+interface Named {
+  name: string;
+}
+
 const matches = (labels: Record<string, unknown>, selector: object) =>
   Object.entries(selector).every(([key, value]) => labels[key] === value);
 

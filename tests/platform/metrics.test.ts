@@ -136,6 +136,8 @@ describe('metrics', () => {
     expect((await asked()).status).toBe(401);
     expect((await asked('Bearer another-token')).status).toBe(401);
     expect(await (await asked(`Bearer ${token}`)).text()).toContain('datapipelines_run_duration_seconds_bucket');
+    // Probes have no token.
+    expect((await fetch(url.replace('/metrics', '/healthz'))).status).toBe(200);
     await served.stop();
   });
 

@@ -232,7 +232,7 @@ describe('rotate-key --root', () => {
       expect(() => openSecrets(FIRST).open(after.secrets!, secretsContext(source))).toThrow('another SECRET_KEY');
       // Masked values at destinations stay equal.
       const [before, now] = [secrets, process.secrets].map((one) => one.maskKeys('account').encrypted('x'));
-      expect(now).toBe(before!);
+      expect(now).toBe(before);
 
       // Keys are valid under both roots. Their first use renews them.
       expect(await authenticate(process, bearer(used))).toMatchObject({ api_key_id: ids[0] });
@@ -263,7 +263,7 @@ describe('rotate-key --root', () => {
       await db.update(installation).set({ root_version: 2 });
       const { problems } = await verifyAudit(process, null);
       expect(problems).toMatchObject([{ problem: 'seal_forged' }]);
-      expect(problems[0]!.seal).toBe((await db.$count(auditSeals)) as number);
+      expect(problems[0]!.seal).toBe(await db.$count(auditSeals));
     } finally {
       await closeDeps(process);
     }

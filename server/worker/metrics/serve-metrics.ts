@@ -5,17 +5,19 @@ import { metricsResponse } from './metrics-response.ts';
 const RETRY_MS = 5_000;
 
 /**
- * Serves the metrics of a worker on METRICS_PORT, if there is one. While another process has the port, such as the
+ * Serves the metrics of a worker on METRICS_PORT, if there is one, and `/healthz` for probes. While another process has the port, such as the
  * predecessor of this worker, it is tried again: a worker works without it.
  */
 export function serveMetrics(deps: Deps): { port(): number | null; stop(): Promise<void> } {
   const { HOST: hostname, METRICS_PORT: port } = deps.config;
   if (port === null) return { port: () => null, stop: async () => {} };
   let server: Bun.Server<undefined> | null = null;
-  const fetch = (request: Request) =>
-    new URL(request.url).pathname === '/metrics'
-      ? metricsResponse(deps, request)
-      : Response.json({ detail: 'Not Found', code: 'not_found' }, { status: 404 });
+  const fetch = (request: Request) => {
+    const { pathname } = new URL(request.url);
+    if (pathname === '/metrics') return metricsResponse(deps, request);
+    if (pathname === '/healthz') return Response.json({ status: 'ok' });
+    return Response.json({ detail: 'Not Found', code: 'not_found' }, { status: 404 });
+  };
   const listening = periodic(
     async () => {
       server ??= Bun.serve({ hostname, port, fetch });

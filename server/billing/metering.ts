@@ -56,15 +56,8 @@ async function noticeCredits(db: Db, account_id: string): Promise<void> {
   await noticeLimit(db, known, { limit: 'credits_included', used, limit_value });
 }
 
-/**
- * Completes the metering of a run that has ended: writes entries for streams whose worker died, and starts the free
- * period of a source after its first success. The run must be locked.
- */
-export async function meterEndedRun(
-  db: Db,
-  run: { id: string; connection_id: string },
-  succeeded: boolean,
-): Promise<void> {
+/** Writes entries for streams of a run that has ended whose worker died. The run must be locked. */
+export async function meterUnmetered(db: Db, run: { id: string }): Promise<void> {
   const unmetered = await db
     .select()
     .from(streamRuns)
@@ -75,7 +68,10 @@ export async function meterEndedRun(
       ),
     );
   for (const stream of unmetered) await meterStreamRun(db, stream);
-  if (!succeeded) return;
+}
+
+/** The free period of a source starts with its first run that has loaded something. */
+export async function beginFreePeriod(db: Db, run: { connection_id: string }): Promise<void> {
   const source = db
     .select({ id: connections.source_id })
     .from(connections)

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   type ConnectionRow,
@@ -26,7 +26,7 @@ export interface StreamInUse {
 
 /** `note`: adds a line to the log of the run. */
 type InUse = { deps: Deps; claim: StreamInUse; note(code: string, message: string): void };
-type Loaded = { schema: StreamSchema; stream: StreamRow };
+type Loaded = { schema: StreamSchema; stream: StreamRow; has_changes: boolean };
 
 /**
  * The claimed stream as `loadStream` returns it, brought up to date with the source before any row is read. The policy
@@ -51,15 +51,16 @@ const stateOf = ({ stream }: StreamInUse) => (stream.sync_mode === 'incremental'
 
 async function upToDate(
   attempt: InUse,
-  { schema, stream, overrides }: Awaited<ReturnType<typeof loadStream>>,
+  known: Awaited<ReturnType<typeof loadStream>>,
   describe: () => Promise<StreamSchema | null | undefined>,
 ): Promise<Loaded> {
   const { deps, claim } = attempt;
+  const { schema, stream, overrides } = known;
   const found = schema.dataset_sql === undefined ? await onSide('source', describe) : undefined;
-  if (found === undefined) return { schema, stream };
+  if (found === undefined) return known;
   const live = found && applyOverrides(found, overrides);
   const changes = diffStream(schema, live);
-  if (changes.length === 0) return { schema, stream };
+  if (changes.length === 0) return known;
   const broken = changes.filter((change) => judge(change, stream) === 'breaking');
   if (broken.length > 0 || !found) throw new SideError('source', asError(broken));
   attempt.note('schema_changed', `The schema has changed at the source: ${reviewText(changes)}`);
@@ -72,7 +73,8 @@ async function upToDate(
 }
 
 /** Refuses to read past changes that wait for a review: a user may still accept fields that this run would skip. */
-async function refuseUnreviewed({ deps, claim }: InUse, { schema, stream }: Loaded): Promise<void> {
+async function refuseUnreviewed({ deps, claim }: InUse, { schema, stream, has_changes }: Loaded): Promise<void> {
+  if (!has_changes) return;
   const any = claim.connection.schema_change_policy === 'disable_connection';
   const waiting = (await readChanges(deps.db, claim.connection.id)).filter(
     (change) =>
@@ -97,15 +99,19 @@ const codeOf = ([first]: SchemaChange[]) => (first && CODES[changeName(first)]) 
 
 /**
  * The claimed stream as in the catalog of the source, with overrides applied, and the stream settings of the connection
- * with the defaults that the catalog sets.
+ * with the defaults that the catalog sets. `has_changes`: some change of the connection's source waits for a review.
  * @throws ConfigurationError `unknown_stream`
  */
 export async function loadStream(
   deps: Deps,
   { source, stream }: Pick<StreamInUse, 'source' | 'stream'>,
-): Promise<{ schema: StreamSchema; stream: StreamRow; overrides: Overrides }> {
+): Promise<Loaded & { overrides: Overrides }> {
   const [row] = await deps.db
-    .select({ definition: catalogStreams.definition, overrides: catalogStreams.overrides })
+    .select({
+      definition: catalogStreams.definition,
+      overrides: catalogStreams.overrides,
+      has_changes: sql<boolean>`exists (select from schema_changes where connection_id = ${stream.connection_id})`,
+    })
     .from(catalogStreams)
     .where(isInCatalog(source.id, stream));
   if (!row) throw new ConfigurationError('unknown_stream', `The source's catalog has no stream ${stream.name}`);
@@ -116,5 +122,6 @@ export async function loadStream(
     schema: applyOverrides(discovered, row.overrides),
     stream: withCatalogChoices(stream, discovered, row.overrides),
     overrides: row.overrides,
+    has_changes: row.has_changes,
   };
 }

@@ -8,6 +8,7 @@ import type {
   RequestTimings,
   ResponseRecord,
 } from '../connectors/contract/connector.ts';
+import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import type { Redactor } from '../platform/redact.ts';
 import { FailedRequests } from './failed-requests.ts';
@@ -32,7 +33,7 @@ export interface LogIdentity {
 
 /**
  * Network log of one side of one attempt. Entries are redacted, buffered and stored as gzip members of about 1 MB or
- * 2 s. Await `close` before ending the attempt: clients read the log once the run has ended.
+ * 2 s. Await `NetworkLog.close` before ending the attempt: clients read the log once the run has ended.
  */
 export class NetworkLog implements Recorder {
   requests = 0;
@@ -146,43 +147,75 @@ export class NetworkLog implements Recorder {
   }
 
   async #store(lines: string[]): Promise<void> {
+    await storeSegments(this.deps.db, [await this.#put(lines)]);
+  }
+
+  /** A lost log must not fail the transfer. */
+  #lose(entries: number, error: unknown): void {
+    const { connection_run_id } = this.identity;
+    this.deps.log.error({ err: error, connection_run_id }, 'network log segment not stored');
+    this.#lost += entries;
+    this.#reason = error instanceof Error ? error.message : String(error);
+  }
+
+  /** The object of a segment, which is not recorded yet. */
+  async #put(lines: string[]): Promise<Segment | null> {
     const { deps, identity } = this;
     // Each further call to a store that failed would delay the end of the attempt by its time limit.
     if (this.#lost > 0) {
       this.#lost += lines.length;
-      return;
+      return null;
     }
     const id = Bun.randomUUIDv7();
     const { account_id, connection_run_id, stream_run_id, connector_type } = identity;
     const object_key = `network-logs/${account_id}/${connection_run_id}/${stream_run_id}/${connector_type}/${id}.jsonl.gz`;
+    const entries = lines.length;
     try {
       const bytes = await compress(`${lines.join('\n')}\n`);
       await deps.objects.put(object_key, bytes);
-      await deps.db.insert(networkLogSegments).values({
-        id,
-        account_id,
-        connection_run_id,
-        stream_run_id,
-        connector_type,
-        object_key,
-        entries: lines.length,
-        bytes: bytes.length,
-      });
+      const of = { account_id, connection_run_id, stream_run_id, connector_type };
+      const row = { ...of, id, object_key, entries, bytes: bytes.length };
+      return { row, lose: (error) => this.#lose(entries, error) };
     } catch (error) {
-      // A lost log must not fail the transfer.
-      deps.log.error({ err: error, connection_run_id }, 'network log segment not stored');
-      this.#lost += lines.length;
-      this.#reason = error instanceof Error ? error.message : String(error);
+      this.#lose(entries, error);
+      return null;
     }
   }
 
-  /** Stores the remaining entries. Returns what could not be stored, for a warning; null if all of it is. */
-  async close(): Promise<string | null> {
+  /** What is left, once everything before it is stored. */
+  async #putLast(): Promise<Segment | null> {
     if (this.#dropped > 0) this.#push(JSON.stringify({ truncated: true, dropped: this.#dropped }));
-    this.flush();
+    const lines = this.#lines;
+    this.#lines = [];
+    this.#buffered = 0;
     await this.#storing;
-    if (this.#lost === 0) return null;
+    return lines.length === 0 ? null : this.#put(lines);
+  }
+
+  #loss(): string[] {
+    if (this.#lost === 0) return [];
     const entries = this.#lost === 1 ? '1 entry' : `${this.#lost} entries`;
-    return `${entries} of the ${this.identity.connector_type}'s network log could not be stored: ${this.#reason}`;
+    return [`${entries} of the ${this.identity.connector_type}'s network log could not be stored: ${this.#reason}`];
+  }
+
+  /** Stores the remaining entries of both sides. Returns what could not be stored, for warnings. */
+  static async close(db: Db, logs: readonly NetworkLog[]): Promise<string[]> {
+    await storeSegments(db, await Promise.all(logs.map((log) => log.#putLast())));
+    return logs.flatMap((log) => log.#loss());
+  }
+}
+
+interface Segment {
+  row: typeof networkLogSegments.$inferInsert;
+  lose(error: unknown): void;
+}
+
+async function storeSegments(db: Db, found: readonly (Segment | null)[]): Promise<void> {
+  const segments = found.filter((segment) => segment !== null);
+  if (segments.length === 0) return;
+  try {
+    await db.insert(networkLogSegments).values(segments.map(({ row }) => row));
+  } catch (error) {
+    for (const segment of segments) segment.lose(error);
   }
 }

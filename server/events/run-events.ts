@@ -11,7 +11,7 @@ import {
 import type { Db } from '../../db/types.ts';
 import { type Actor, emit, type NewEvent, SYSTEM_ACTOR } from './emit.ts';
 import type { EventKind } from './kinds.ts';
-import { runStatistics, streamRowsZscore } from './statistics.ts';
+import { runStatistics, streamRowsZscore, type Usual } from './statistics.ts';
 
 /** Sums over the streams of a run, as events and API responses show them. */
 export interface RunTotals {
@@ -27,13 +27,26 @@ interface RunReport {
   event: EventKind;
   actor?: Actor;
   totals?: RunTotals;
+  /** What is usual for the connection, if it is known. */
+  usual?: Usual;
   extra?: Record<string, unknown>;
 }
 
-/** Emits an event about a run, with the variables that rules may use. */
-export async function emitRunEvent(db: Db, { run, ...report }: RunReport & { run: RunRow }): Promise<void> {
-  const facts = await connectionFacts(db, run.connection_id);
-  await emit(db, await runEvent(db, { run, facts, report }));
+/**
+ * Emits an event about a run, with the variables that rules may use. `facts`: of its connection, if they are known.
+ * `earlier`: events that are emitted before it, in the same statement.
+ */
+export async function emitRunEvent(
+  db: Db,
+  {
+    run,
+    facts,
+    earlier = [],
+    ...report
+  }: RunReport & { run: RunRow; facts?: ConnectionFacts; earlier?: readonly NewEvent[] },
+): Promise<void> {
+  const known = facts ?? (await connectionFacts(db, run.connection_id));
+  await emit(db, ...earlier, await runEvent(db, { run, facts: known, report }));
 }
 
 /** Emits the same event about several runs, in their order. */
@@ -54,7 +67,7 @@ async function runEvent(
   const ran = runFacts(run);
   const statistics =
     totals && WITH_STATISTICS.has(event)
-      ? await runStatistics(db, { ...run, ...totals, duration_ms: ran.duration_ms })
+      ? await runStatistics(db, { ...run, ...totals, duration_ms: ran.duration_ms }, report.usual?.run)
       : {};
   return {
     account_id: run.account_id,
@@ -75,19 +88,30 @@ const WITH_STATISTICS: ReadonlySet<EventKind> = new Set([
   'connection_partially_failed',
 ] as const);
 
+interface StreamReport {
+  event: EventKind;
+  run: RunRow;
+  stream: StreamRunRow;
+}
+
 /** Emits an event about a stream run. */
-export async function emitStreamEvent(
+export async function emitStreamEvent(db: Db, report: StreamReport): Promise<void> {
+  await emit(db, await streamEvent(db, report, await connectionFacts(db, report.run.connection_id)));
+}
+
+/** The event about a stream run, which the caller has emitted with others. */
+export async function streamEvent(
   db: Db,
-  input: { event: EventKind; run: RunRow; stream: StreamRunRow },
-): Promise<void> {
-  const { run, stream } = input;
-  const facts = await connectionFacts(db, run.connection_id);
-  await emit(db, {
+  { event, run, stream }: StreamReport,
+  facts: ConnectionFacts,
+  usual?: Usual,
+): Promise<NewEvent> {
+  return {
     account_id: run.account_id,
-    event: input.event,
+    event,
     actor: SYSTEM_ACTOR,
     resource: { type: 'stream_run', id: stream.id, name: stream.stream_name },
-    summary: `${SENTENCES[input.event] ?? input.event}: ${stream.stream_name} (${facts.connection_name}, run ${run.number})`,
+    summary: `${SENTENCES[event] ?? event}: ${stream.stream_name} (${facts.connection_name}, run ${run.number})`,
     connection_id: run.connection_id,
     connection_run_id: run.id,
     stream_run_id: stream.id,
@@ -105,7 +129,7 @@ export async function emitStreamEvent(
       rows_loaded: stream.rows_loaded,
       rows_rejected: stream.rows_rejected,
       bytes_loaded: stream.bytes_loaded,
-      rows_loaded_zscore: stream.status === 'succeeded' ? await streamRowsZscore(db, stream) : null,
+      rows_loaded_zscore: stream.status === 'succeeded' ? await streamRowsZscore(db, stream, usual?.stream) : null,
       rate_limited_until: stream.rate_limited_until,
       error_code: stream.error?.code ?? null,
       error_type: stream.error?.type ?? null,
@@ -113,7 +137,7 @@ export async function emitStreamEvent(
       error_message: stream.error?.message ?? null,
       retryable: stream.error?.retryable ?? null,
     },
-  });
+  };
 }
 
 const SENTENCES: Partial<Record<EventKind, string>> = {
@@ -196,7 +220,7 @@ export const endsOf = (db: Db, connection: Pick<ConnectionRow, 'source_id' | 'de
     .from(accountConnectors)
     .where(inArray(accountConnectors.id, [connection.source_id, connection.destination_id]));
 
-type ConnectionFacts = ReturnType<typeof factsOf>;
+export type ConnectionFacts = ReturnType<typeof factsOf>;
 
 /** The same for a connection that has been read, with its source and destination. */
 export function factsOf(connection: ConnectionRow, ends: readonly End[]) {

@@ -18,7 +18,7 @@ export interface RunStatistics {
   rows_loaded_zscore: number | null;
 }
 
-type Sums = {
+type RunSums = {
   runs: number;
   duration_mean: number | null;
   duration_std: number | null;
@@ -26,23 +26,61 @@ type Sums = {
   rows_std: number | null;
 };
 
-/** Compares a run with the last 30 successful plain runs of its connection, without itself. One statement. */
+type StreamSums = { runs: number; mean: number | null; std: number | null };
+
+interface RunOfStatistics {
+  id: string;
+  connection_id: string;
+}
+
+/** Durations and rows of the last 30 successful plain runs of a connection, without the run itself. */
+const sumsOfRuns = (run: RunOfStatistics) => sql`(
+  select count(*)::int as runs,
+    avg(duration)::float8 as duration_mean, stddev_samp(duration)::float8 as duration_std,
+    avg(rows)::float8 as rows_mean, stddev_samp(rows)::float8 as rows_std
+  from (
+    select extract(epoch from r.finished_at - r.started_at) * 1000 as duration,
+      (select coalesce(sum(s.rows_loaded), 0) from stream_runs s where s.connection_run_id = r.id) as rows
+    from connection_runs r
+    where r.connection_id = ${run.connection_id} and r.id <> ${run.id}
+      and r.status = 'succeeded' and r.run_type = 'plain'
+    order by r.created_at desc, r.id desc limit ${LAST_RUNS}
+  ) last)`;
+
+/** The same for the rows of one stream of the runs. */
+const sumsOfStream = (run: RunOfStatistics, stream_id: string) => sql`(
+  select count(*)::int as runs, avg(rows)::float8 as mean, stddev_samp(rows)::float8 as std
+  from (
+    select s.rows_loaded as rows
+    from connection_runs r
+    join stream_runs s on s.connection_run_id = r.id and s.stream_id = ${stream_id} and s.status = 'succeeded'
+    where r.connection_id = ${run.connection_id} and r.id <> ${run.id}
+      and r.status = 'succeeded' and r.run_type = 'plain'
+    order by r.created_at desc, r.id desc limit ${LAST_RUNS}
+  ) last)`;
+
+/** What is usual for a run and one stream of it. */
+export interface Usual {
+  run: RunSums;
+  stream: StreamSums;
+}
+
+/** Both in one statement. */
+export async function readUsual(db: Db, run: RunOfStatistics, stream_id: string): Promise<Usual> {
+  const [found] = await db.execute<Usual & Record<string, unknown>>(sql`
+    select row_to_json(run) as run, row_to_json(stream) as stream
+    from ${sumsOfRuns(run)} run, ${sumsOfStream(run, stream_id)} stream`);
+  if (!found) throw new Error('the aggregates returned no row');
+  return found;
+}
+
+/** Compares a run with what is usual for its connection. */
 export async function runStatistics(
   db: Db,
-  run: { id: string; connection_id: string; duration_ms: number | null; rows_loaded: number },
+  run: RunOfStatistics & { duration_ms: number | null; rows_loaded: number },
+  usual?: RunSums,
 ): Promise<RunStatistics> {
-  const [sums] = await db.execute<Sums>(sql`
-    select count(*)::int as runs,
-      avg(duration)::float8 as duration_mean, stddev_samp(duration)::float8 as duration_std,
-      avg(rows)::float8 as rows_mean, stddev_samp(rows)::float8 as rows_std
-    from (
-      select extract(epoch from r.finished_at - r.started_at) * 1000 as duration,
-        (select coalesce(sum(s.rows_loaded), 0) from stream_runs s where s.connection_run_id = r.id) as rows
-      from connection_runs r
-      where r.connection_id = ${run.connection_id} and r.id <> ${run.id}
-        and r.status = 'succeeded' and r.run_type = 'plain'
-      order by r.created_at desc, r.id desc limit ${LAST_RUNS}
-    ) last`);
+  const sums = usual ?? (await db.execute<RunSums>(sql`select * from ${sumsOfRuns(run)} run`))[0];
   if (!sums) throw new Error('the aggregate returned no row');
   return {
     duration_ms_mean: sums.duration_mean,
@@ -58,17 +96,11 @@ export async function runStatistics(
 export async function streamRowsZscore(
   db: Db,
   stream: { stream_id: string; connection_id: string; connection_run_id: string; rows_loaded: number },
+  usual?: StreamSums,
 ): Promise<number | null> {
-  const [sums] = await db.execute<{ runs: number; mean: number | null; std: number | null }>(sql`
-    select count(*)::int as runs, avg(rows)::float8 as mean, stddev_samp(rows)::float8 as std
-    from (
-      select s.rows_loaded as rows
-      from connection_runs r
-      join stream_runs s on s.connection_run_id = r.id and s.stream_id = ${stream.stream_id} and s.status = 'succeeded'
-      where r.connection_id = ${stream.connection_id} and r.id <> ${stream.connection_run_id}
-        and r.status = 'succeeded' and r.run_type = 'plain'
-      order by r.created_at desc, r.id desc limit ${LAST_RUNS}
-    ) last`);
+  const { connection_run_id: id, connection_id, stream_id } = stream;
+  const of = sumsOfStream({ id, connection_id }, stream_id);
+  const sums = usual ?? (await db.execute<StreamSums>(sql`select * from ${of} stream`))[0];
   return sums ? zscore(stream.rows_loaded, sums) : null;
 }
 

@@ -1,6 +1,8 @@
 import { and, eq, gt, inArray, isNull, not, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import {
   type AccountConnectorRow,
+  accountConnectors,
   type ConnectionRow,
   connectionRuns,
   connections,
@@ -14,11 +16,10 @@ import {
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamState, WriteCounts } from '../connectors/contract/connector.ts';
-import { loadSides } from './load-sides.ts';
-import { emitRunEvent } from '../events/run-events.ts';
+import { emitRunEvent, factsOf } from '../events/run-events.ts';
 import { lockRunOf } from './lock-run.ts';
 import { MAX_LOG_LINES, withLine, withLines } from './log/append-lines.ts';
-import { isGrouped, shareSnapshot, sharedSnapshotOf } from './snapshot/members.ts';
+import { isGrouped, membersOf, shareSnapshot, sharedSnapshotOf } from './snapshot/members.ts';
 import { HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
 /** A heartbeat younger than this means that another worker holds the stream. */
@@ -72,30 +73,60 @@ export async function claimStream(
 ): Promise<Claim | null> {
   const run = locked ?? (await lockRunOf(db, stream_run_id));
   if (!run || !isLiveRun(run.status) || run.status === 'stopping') return null;
-  const [claimed] = await db
-    .update(streamRuns)
-    .set(claimColumns(worker_id, sql`nextval('stream_run_fence')`))
-    .where(
-      and(
-        eq(streamRuns.id, stream_run_id),
-        inArray(streamRuns.status, LIVE_STREAM),
-        isNull(streamRuns.ready),
-        not(isHeldFresh),
-      ),
-    )
-    .returning();
-  if (!claimed) return null;
-  const started = await markRunning(db, run, claimed.attempt);
-  const [claim] = await loadPipelines(db, started, [claimed]);
-  const shared = run.started_at
-    ? isGrouped(claimed) && (await sharedSnapshotOf(db, run.id))
-    : await shareSnapshot(db, { run: started, connection: claim!.connection }, claim!);
+  const begins_run = !run.started_at;
+  const taken = await takeStream(db, run, { stream_run_id, worker_id });
+  if (!taken) return null;
+  const { claim, members } = await loadPipeline(db, taken);
+  const { connection, source, destination } = claim;
+  if (begins_run) {
+    const facts = factsOf(connection, [source, destination]);
+    await emitRunEvent(db, { event: 'connection_run_started', run: taken.run, facts });
+  }
+  const shared = begins_run
+    ? await shareSnapshot(db, { run: taken.run, connection }, { source, destination, members })
+    : isGrouped(taken.stream_run) && (await sharedSnapshotOf(db, run.id));
   return {
-    ...claim!,
-    begins_run: !run.started_at,
-    opens_snapshot: !run.started_at && shared !== null,
-    is_grouped: Boolean(shared) && isGroupedNow(claim!),
+    ...claim,
+    begins_run,
+    opens_snapshot: begins_run && shared !== null,
+    is_grouped: Boolean(shared) && isGroupedNow(claim),
   };
+}
+
+/** Takes the stream, if it is free, and marks its run as running. Null: it is not free. */
+async function takeStream(
+  db: Db,
+  run: RunRow,
+  { stream_run_id, worker_id }: { stream_run_id: string; worker_id: string },
+): Promise<Pick<Claim, 'run' | 'stream_run'> | null> {
+  const taken = db.$with('taken').as(
+    db
+      .update(streamRuns)
+      .set(claimColumns(worker_id, sql`nextval('stream_run_fence')`))
+      .where(
+        and(
+          eq(streamRuns.id, stream_run_id),
+          inArray(streamRuns.status, LIVE_STREAM),
+          isNull(streamRuns.ready),
+          not(isHeldFresh),
+        ),
+      )
+      .returning(),
+  );
+  const [row] = await db
+    .with(taken)
+    .update(connectionRuns)
+    .set({
+      status: 'running',
+      attempt: sql`greatest(${connectionRuns.attempt}, ${taken.attempt})`,
+      started_at: sql`coalesce(${connectionRuns.started_at}, clock_timestamp())`,
+    })
+    .from(taken)
+    .where(eq(connectionRuns.id, run.id))
+    .returning();
+  if (!row) return null;
+  const { taken: stream_run, ...started } = row;
+  return { run: started, stream_run };
 }
 
 /** The settings may have changed since the run was queued. */
@@ -125,37 +156,53 @@ export const claimColumns = (worker_id: string, fence: SQL) => ({
   worker_deaths: sql`${streamRuns.worker_deaths} + case when ${inArray(streamRuns.status, HELD_STREAM)} then 1 else 0 end`,
 });
 
-async function markRunning(db: Db, run: RunRow, attempt: number): Promise<RunRow> {
-  const [running] = await db
-    .update(connectionRuns)
-    .set({
-      status: 'running',
-      attempt: sql`greatest(${connectionRuns.attempt}, ${attempt})`,
-      started_at: sql`coalesce(${connectionRuns.started_at}, clock_timestamp())`,
+/** The claim of a stream run that this worker has taken, with everything it needs, in one statement. */
+async function loadPipeline(
+  db: Db,
+  taken: Pick<Claim, 'run' | 'stream_run'>,
+): Promise<{ claim: Claim; members: number }> {
+  const [found] = await db
+    .select({
+      connection: connections,
+      stream: connectionStreams,
+      source: sourceSide,
+      destination: destinationSide,
+      members: membersOf(taken.run.id),
     })
-    .where(eq(connectionRuns.id, run.id))
-    .returning();
-  if (!running) throw new Error(`run ${run.id} does not exist`);
-  if (!run.started_at) await emitRunEvent(db, { event: 'connection_run_started', run: running });
-  return running;
+    .from(connectionStreams)
+    .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
+    .innerJoin(sourceSide, eq(sourceSide.id, connections.source_id))
+    .innerJoin(destinationSide, eq(destinationSide.id, connections.destination_id))
+    .where(eq(connectionStreams.id, taken.stream_run.stream_id));
+  if (!found) throw new Error(`stream of stream run ${taken.stream_run.id} does not exist`);
+  const { members, ...loaded } = found;
+  return { claim: claimOf({ ...taken, ...loaded }), members };
 }
 
-/** The claims of claimed stream runs of one run. */
-export async function loadPipelines(db: Db, run: RunRow, claimed: StreamRunRow[]): Promise<Claim[]> {
-  const ids = claimed.map(({ stream_id }) => stream_id);
-  const [[connection], streams] = await Promise.all([
-    db.select().from(connections).where(eq(connections.id, run.connection_id)),
-    db.select().from(connectionStreams).where(inArray(connectionStreams.id, ids)),
-  ]);
-  if (!connection) throw new Error(`connection of run ${run.id} does not exist`);
-  const sides = await loadSides(db, connection);
-  return claimed.map((stream_run) => {
+const sourceSide = alias(accountConnectors, 'source');
+const destinationSide = alias(accountConnectors, 'destination');
+
+/** The claims of more stream runs of the same run, which this worker has taken with the first one. */
+export async function loadOthers(db: Db, first: Claim, taken: StreamRunRow[]): Promise<Claim[]> {
+  const ids = taken.map(({ stream_id }) => stream_id);
+  const streams = await db.select().from(connectionStreams).where(inArray(connectionStreams.id, ids));
+  const { run, connection, source, destination } = first;
+  return taken.map((stream_run) => {
     const stream = streams.find(({ id }) => id === stream_run.stream_id);
     if (!stream) throw new Error(`stream of stream run ${stream_run.id} does not exist`);
-    const alone = { begins_run: false, opens_snapshot: false, is_grouped: false };
-    return { run, stream_run, connection, stream: asRun(run, stream_run, stream), ...sides, ...alone };
+    return claimOf({ run, stream_run, stream, connection, source, destination });
   });
 }
+
+type Loaded = Omit<Claim, 'is_grouped' | 'opens_snapshot' | 'begins_run'>;
+
+const claimOf = ({ stream, ...rest }: Loaded): Claim => ({
+  ...rest,
+  stream: asRun(rest.run, rest.stream_run, stream),
+  begins_run: false,
+  opens_snapshot: false,
+  is_grouped: false,
+});
 
 /** A custom run has its own sync modes, and reads from the live cursor only in incremental mode. */
 function asRun(run: RunRow, { sync_mode, destination_sync_mode }: Claim['stream_run'], stream: Claim['stream']) {

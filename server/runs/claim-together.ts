@@ -3,6 +3,7 @@ import { alias } from 'drizzle-orm/pg-core';
 import {
   accountConnectors,
   catalogStreams,
+  connectionRuns,
   connections,
   connectionStreams,
   type RunRow,
@@ -13,8 +14,7 @@ import type { Db } from '../../db/types.ts';
 import { isInCatalog } from '../catalog/store.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { LIVE_STREAM, MAX_WORKER_DEATHS } from '../pipeline/run-states.ts';
-import { type Claim, claimColumns, claimStream, isGroupedNow, isHeldFresh, loadPipelines } from './claim-stream.ts';
-import { lockRunOf } from './lock-run.ts';
+import { type Claim, claimColumns, claimStream, isGroupedNow, isHeldFresh, loadOthers } from './claim-stream.ts';
 import { claimKeeperOf, type KeeperClaim, keeperOf } from './snapshot/claim-keeper.ts';
 import { isGrouped, isKeptInProcess } from './snapshot/members.ts';
 
@@ -33,9 +33,9 @@ interface Claimed {
  * `is_early`: another worker still holds one of them or their snapshot, so the stream has to be tried again.
  */
 export async function claimStreams(db: Db, stream_run_id: string, worker_id: string): Promise<Claimed> {
-  const run = await lockRunOf(db, stream_run_id);
-  const read = run && (await howRead(db, stream_run_id));
-  if (!run || !read) return NONE;
+  const found = await lockRunToRead(db, stream_run_id);
+  if (!found) return NONE;
+  const { run, read } = found;
   const sharers = canShareLog(run, read) ? await sharersOf(db, run.id) : [];
   const others = sharers.filter(({ id }) => id !== stream_run_id);
   const shares_log = others.length < sharers.length;
@@ -72,7 +72,7 @@ async function claimOthers(
     })
     .where(inArray(streamRuns.id, [...ids]))
     .returning();
-  return loadPipelines(db, first.run, claimed);
+  return loadOthers(db, first, claimed);
 }
 
 interface Read {
@@ -81,21 +81,26 @@ interface Read {
   sync_mode: StreamRow['sync_mode'];
 }
 
-/** From where, to where and how a stream is read. */
-async function howRead(db: Db, stream_run_id: string): Promise<Read | undefined> {
-  const [read] = await db
+/** Locks the run of a stream run, and finds from where, to where and how the stream is read. */
+async function lockRunToRead(db: Db, stream_run_id: string): Promise<{ run: RunRow; read: Read } | undefined> {
+  const [found] = await db
     .select({
+      run: connectionRuns,
       source: { connector_name: source.connector_name },
       destination: { connector_name: destination.connector_name },
       sync_mode: connectionStreams.sync_mode,
     })
     .from(streamRuns)
+    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
     .innerJoin(connectionStreams, eq(connectionStreams.id, streamRuns.stream_id))
     .innerJoin(connections, eq(connections.id, streamRuns.connection_id))
     .innerJoin(source, eq(source.id, connections.source_id))
     .innerJoin(destination, eq(destination.id, connections.destination_id))
-    .where(eq(streamRuns.id, stream_run_id));
-  return read;
+    .where(eq(streamRuns.id, stream_run_id))
+    .for('no key update', { of: connectionRuns });
+  if (!found) return undefined;
+  const { run, ...read } = found;
+  return { run, read };
 }
 
 const source = alias(accountConnectors, 'source');

@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, sql } from 'drizzle-orm';
 import {
   connectionStreams,
   type ReadyStream,
@@ -18,8 +18,9 @@ import { forgetDeliveries, recordsDeliveries } from './delivery/delivered-batche
 import { meterStreamRun } from '../billing/metering.ts';
 import { recordFailure, recordSuccess } from './connector-health.ts';
 import { rediscoverChanged } from '../catalog/request-discovery.ts';
-import { emitStreamEvent } from '../events/run-events.ts';
-import { advanceRun } from './finish-run.ts';
+import { connectionFacts, emitStreamEvent, streamEvent } from '../events/run-events.ts';
+import { readUsual } from '../events/statistics.ts';
+import { advanceRun, type KnownOfRun } from './finish-run.ts';
 import { freshSince } from './log/freshness.ts';
 import { lockRun } from './lock-run.ts';
 import { withLastLines } from './log/append-lines.ts';
@@ -61,13 +62,15 @@ export async function endAttempt(
   const current = await withSnapshot(db, claim, ended.outcome);
   const outcome = decide(current, attempts, run.status === 'stopping');
   const log = withLastLines(ended.lines ?? [], lineOf(outcome, { progress, attempts: attempts.without_progress }));
-  const [stream] = await db
+  const [row] = await db
     .update(streamRuns)
     .set({ ...progress, rate_limited_until: null, warnings, worker_deaths: 0, log, ...columnsOf(outcome) })
     .where(held)
-    .returning();
-  if (!stream) return;
+    .returning({ ...getTableColumns(streamRuns), is_only: isOnlyStream });
+  if (!row) return;
+  const { is_only, ...stream } = row;
   await meterStreamRun(db, stream);
+  const known: KnownOfRun = { source: claim.source, ...(is_only && { streams: [stream] }) };
   if (outcome.kind === 'retry' || outcome.kind === 'released') {
     if (outcome.kind === 'retry' && outcome.wait_until) {
       await emitStreamEvent(db, { event: 'stream_run_rate_limited', run, stream });
@@ -75,7 +78,10 @@ export async function endAttempt(
     const options = { account_id: run.account_id, start_after: resumeAt(outcome, stream) };
     await queue.send(db, executeStream, { stream_run_id: stream.id }, options);
   } else if (outcome.kind !== 'ready') {
-    await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
+    const report = { event: `stream_run_${outcome.kind}`, run, stream } as const;
+    // The event of the run follows in the same statement.
+    if (outcome.kind === 'succeeded' && is_only) known.success = await successOf(db, report);
+    else await emitStreamEvent(db, report);
     await rememberRows(db, run, { stream, outcome });
     if (recordsDeliveries(claim)) await forgetDeliveries(db, stream.id);
     if (outcome.kind === 'succeeded') await recordSuccess(db, claim);
@@ -84,8 +90,20 @@ export async function endAttempt(
       await rediscoverChanged(db, queue, { claim, error: outcome.error });
     }
   }
-  await advanceRun(db, queue, run);
+  await advanceRun(db, queue, run, known);
 }
+
+/** What the events about the success of a stream and its run are made of. */
+async function successOf(db: Db, report: Parameters<typeof streamEvent>[1]): Promise<KnownOfRun['success']> {
+  const { run, stream } = report;
+  const facts = await connectionFacts(db, run.connection_id);
+  const usual = await readUsual(db, run, stream.stream_id);
+  return { facts, usual, earlier: [await streamEvent(db, report, facts, usual)] };
+}
+
+/** Of a run without other streams, nothing has to be read to finish it. */
+const isOnlyStream = sql<boolean>`not exists (select from stream_runs other
+  where other.connection_run_id = stream_runs.connection_run_id and other.id <> stream_runs.id)`;
 
 /** The claim has counted this attempt, unless a checkpoint has reset the count since. */
 async function attemptsWithoutProgress(db: Db, claim: Claim): Promise<number> {

@@ -1,5 +1,6 @@
 import { and, eq, isNull, type SQL, sql } from 'drizzle-orm';
 import {
+  type AccountConnectorRow,
   connectionRuns,
   connections,
   type RunRow,
@@ -9,12 +10,12 @@ import {
   streamRuns,
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import { type Actor, SYSTEM_ACTOR } from '../events/emit.ts';
+import { type Actor, type NewEvent, SYSTEM_ACTOR } from '../events/emit.ts';
 import type { EventKind } from '../events/kinds.ts';
 import type { Queue } from '../queue/boss.ts';
 import { dispatchStreams } from './dispatch-streams.ts';
 import { advancePlan } from './custom/advance.ts';
-import { meterEndedRun } from '../billing/metering.ts';
+import { beginFreePeriod, meterUnmetered } from '../billing/metering.ts';
 import { disableIfRepeatedlyFailing } from './disable-connections.ts';
 import { lockRun } from './lock-run.ts';
 import {
@@ -24,16 +25,29 @@ import {
   MEMBER,
   NOT_PUBLISHED,
 } from './publish-snapshot.ts';
-import { emitRunEvent, type RunTotals } from '../events/run-events.ts';
+import { type ConnectionFacts, emitRunEvent, type RunTotals } from '../events/run-events.ts';
+import type { Usual } from '../events/statistics.ts';
 import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
+/** What the end of a stream has read already, so that the end of its run need not. */
+export interface KnownOfRun {
+  /** All streams of the run, as they are now. What they have loaded is metered. */
+  streams?: StreamRunRow[];
+  /** Set with `streams` if the only one has succeeded. Its event is emitted with that of the run. */
+  success?: { facts: ConnectionFacts; usual: Usual; earlier: readonly NewEvent[] };
+  source?: Pick<AccountConnectorRow, 'free_until'>;
+}
+
 /** After a stream has changed: dispatches the next one, or finishes the run. The run must be locked. */
-export async function advanceRun(db: Db, queue: Queue, run: RunRow): Promise<void> {
-  const found = await db.select(MEMBER).from(streamRuns).where(eq(streamRuns.connection_run_id, run.id));
+export async function advanceRun(db: Db, queue: Queue, run: RunRow, known: KnownOfRun = {}): Promise<void> {
+  const found =
+    known.streams ?? (await db.select(MEMBER).from(streamRuns).where(eq(streamRuns.connection_run_id, run.id)));
   const streams = await advancePublication(db, queue, { run, streams: found });
   const statuses = streams.map((stream) => stream.status);
   if (!statuses.some((status) => LIVE_STREAM.includes(status))) {
-    await finishRun(db, queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });
+    // A caller that knows less may have changed the run since it has read it, such as its warnings.
+    if (known.streams) await finishLocked(db, queue, { run, actor: SYSTEM_ACTOR, known });
+    else await finishRun(db, queue, { connection_run_id: run.id, actor: SYSTEM_ACTOR });
     return;
   }
   if (run.status === 'stopping') return;
@@ -55,13 +69,23 @@ export async function finishRun(
   { connection_run_id, actor }: { connection_run_id: string; actor: Actor },
 ): Promise<void> {
   const run = await lockRun(db, connection_run_id);
-  if (!run || !isLiveRun(run.status)) return;
-  const streams = await db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, run.id));
+  if (run && isLiveRun(run.status)) await finishLocked(db, queue, { run, actor, known: {} });
+}
+
+async function finishLocked(
+  db: Db,
+  queue: Queue,
+  { run, actor, known }: { run: RunRow; actor: Actor; known: KnownOfRun },
+): Promise<void> {
+  const streams = known.streams ?? (await db.select().from(streamRuns).where(eq(streamRuns.connection_run_id, run.id)));
   const status = finalRunStatus(
     streams.map((stream) => stream.status),
     run.stop_requested_at !== null,
   );
-  await meterEndedRun(db, run, status === 'succeeded' || status === 'partially_succeeded');
+  if (!known.streams) await meterUnmetered(db, run);
+  const has_loaded = status === 'succeeded' || status === 'partially_succeeded';
+  // A free period that has begun stays.
+  if (has_loaded && !known.source?.free_until) await beginFreePeriod(db, run);
   const [ended] = await db
     .update(connectionRuns)
     .set({
@@ -75,8 +99,9 @@ export async function finishRun(
   if (!ended) return;
   if (isPublishedTogether(streams)) await discardUnpublished(db, queue, run);
   const event = FINAL_EVENTS[status] ?? 'connection_failed';
+  const totals = sumStreams(streams);
   const report = () =>
-    emitRunEvent(db, { event, run: ended, actor, totals: sumStreams(streams), extra: errorFacts(ended.error) });
+    emitRunEvent(db, { event, run: ended, actor, totals, extra: errorFacts(ended.error), ...known.success });
   // `retry_count` is the number of failures before a success; for a failure it includes that failure.
   if (status === 'succeeded') await report();
   // A custom run that fails to reload old days says nothing about the health of the connection.

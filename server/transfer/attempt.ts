@@ -227,9 +227,7 @@ export class Attempt {
     await this.#heartbeat;
     const { source, destination } = this.#logs;
     this.progress.requests_count = this.claim.stream_run.requests_count + source.requests + destination.requests;
-    for (const lost of await Promise.all([source.close(), destination.close()])) {
-      if (lost !== null) this.warn('network_log_lost', lost);
-    }
+    for (const lost of await NetworkLog.close(this.deps.db, [source, destination])) this.warn('network_log_lost', lost);
   }
 }
 

@@ -31,7 +31,7 @@ async function entriesOf(requests: [ReturnType<typeof page>, number | string][])
     if (typeof outcome === 'string') pending.failed('request_failed', outcome);
     else pending.done({ status: outcome });
   }
-  await log.close();
+  await NetworkLog.close(deps.db, [log]);
   const [segment] = await deps.db.select().from(networkLogSegments);
   const bytes = (await deps.objects.get(segment!.object_key))!;
   return gunzipSync(await new Response(bytes).arrayBuffer())

@@ -180,8 +180,11 @@ async function estimate(ctx: Context, request: ReadRequest): Promise<number | nu
   // The number of changes is unknown until they are decoded.
   if (request.reader_id !== undefined && request.state) return null;
   return withSession(ctx, { phase: 'run' }, async (session) => {
-    // The planner's numbers are of now, so the estimate joins no snapshot.
-    await begin(session, { ...request, snapshot: null });
+    // The planner's numbers are of now, so the estimate joins no snapshot. One statement needs no transaction, except for a
+    // query of the user's, which must not write.
+    if (request.stream.dataset_sql !== undefined) {
+      await begin(session, { ...request, snapshot: null, onSnapshot: undefined });
+    }
     const { rows } = await session.query(
       `explain (format json) select 1 from ${fromClause(postgresNames, request)}${where([...conditions(request), ...resumeCondition(request)])}`,
     );

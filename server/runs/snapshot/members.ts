@@ -36,6 +36,10 @@ export const grouped = (connection_run_id: string) =>
 export const unread = (connection_run_id: string) =>
   and(grouped(connection_run_id), inArray(streamRuns.status, LIVE_STREAM), isNull(streamRuns.ready));
 
+/** How many streams of a run a shared snapshot could be for. */
+export const membersOf = (connection_run_id: string) =>
+  sql<number>`(select count(*)::int from ${streamRuns} where ${grouped(connection_run_id)})`;
+
 type Side = Pick<AccountConnectorRow, 'connector_name' | 'parameters'>;
 
 /** Whether both sides of a connection can show a run as one moment. */
@@ -53,17 +57,15 @@ export const isKeptInProcess = ({ source }: { source: Pick<AccountConnectorRow, 
 
 /**
  * The snapshot of a run that the first of its streams is claimed of; null: each stream is read at a moment of its own. The
- * run must be locked. A run of one such stream needs none.
+ * run must be locked. A run of one such stream needs none. `members`: see `membersOf`.
  */
 export async function shareSnapshot(
   db: Db,
   { run, connection }: { run: RunRow; connection: ConnectionRow },
-  sides: Parameters<typeof canShowOneMoment>[0],
+  claim: Parameters<typeof canShowOneMoment>[0] & { members: number },
 ): Promise<SnapshotRow | null> {
   if (connection.consistency !== 'run' || run.window_start !== null || run.window_end !== null) return null;
-  if (!canShowOneMoment(sides)) return null;
-  const members = await db.select({ id: streamRuns.id }).from(streamRuns).where(grouped(run.id)).limit(2);
-  if (members.length < 2) return null;
+  if (claim.members < 2 || !canShowOneMoment(claim)) return null;
   const [row] = await db
     .insert(snapshots)
     .values({ connection_run_id: run.id, requested_at: sql`clock_timestamp()` })

@@ -17,6 +17,8 @@ export interface Database {
    * @throws DatabaseUnresponsive
    */
   askTime(options: { within_ms: number }): Promise<number>;
+  /** Resolves once the server is unresponsive; never if the database is closed before. */
+  untilUnresponsive(options: { within_ms: number }): Promise<void>;
   /** Fails all queries and transactions that wait for the server. Later ones connect again. */
   failPending(error: Error): void;
   /** The pool of this process at this moment. */
@@ -84,6 +86,7 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
     },
     alone: (lock, work) => alone(locks, lock, work),
     askTime: ({ within_ms }) => askTime(watch, within_ms),
+    untilUnresponsive: ({ within_ms }) => untilUnresponsive(watch, within_ms),
     pool: () => (client as postgres.Sql & { stats(): PoolState }).stats(),
     failPending: (error) => pools.forEach((pool) => reset(pool, error)),
     close: async () => {
@@ -109,4 +112,16 @@ async function askTime(watch: postgres.Sql, within_ms: number): Promise<number> 
     clearTimeout(timer);
   }
   throw new DatabaseUnresponsive(`The control database did not answer within ${within_ms / 1000} s`);
+}
+
+const ASK_AGAIN_MS = 200;
+
+async function untilUnresponsive(watch: postgres.Sql, within_ms: number): Promise<void> {
+  for (let isSilent = false; !isSilent; await Bun.sleep(ASK_AGAIN_MS)) {
+    isSilent = await askTime(watch, within_ms).then(
+      () => false,
+      // A server that refuses connections fails at once what waits for it.
+      (error: unknown) => error instanceof DatabaseUnresponsive,
+    );
+  }
 }

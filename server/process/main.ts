@@ -5,7 +5,7 @@ import { openLog } from '../platform/log.ts';
 import { readWorkerFlags } from '../worker/worker-command.ts';
 import type { Bootstrapped } from './bootstrap.ts';
 import { OPERATOR_COMMANDS } from './commands/operator-commands.ts';
-import { handleSignals, type Shutdown } from './shutdown.ts';
+import { handleSignals, SILENT_AT_END, type Shutdown } from './shutdown.ts';
 import { superviseWorker } from './supervise.ts';
 
 // Each mode loads only what it runs, at its start: the worker needs no web server, the API no engine, and the supervisor
@@ -107,6 +107,8 @@ async function serve(
   }
   const deps = await createDeps(config, url, 'api');
   shutdown.onEnd(() => closeDeps(deps));
+  // The embedded server must not be left behind.
+  if (!options.embeddedOwner) shutdown.giveUpWhen(() => deps.database.untilUnresponsive(SILENT_AT_END));
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
   await sealStoredSecrets(deps);
   const { flushRefusals } = await import('../api/audit/refusals.ts');

@@ -7,7 +7,7 @@ import { releaseDeadWorkers } from '../runs/worker-deaths.ts';
 import { attemptAlone } from '../transfer/execute-stream.ts';
 import { startWorker } from '../worker/start-worker.ts';
 import type { WorkerFlags } from '../worker/worker-command.ts';
-import type { Shutdown } from './shutdown.ts';
+import { SILENT_AT_END, type Shutdown } from './shutdown.ts';
 
 /** A control database that restarts is back within this time. */
 const DATABASE_WAIT_MS = 60_000;
@@ -23,6 +23,7 @@ export async function runWorker(
   await migrateDatabase(url, { wait_ms: DATABASE_WAIT_MS });
   const deps = await createDeps(config, url, 'worker', flags.worker_id);
   shutdown.onEnd(() => closeDeps(deps));
+  shutdown.giveUpWhen(() => deps.database.untilUnresponsive(SILENT_AT_END));
   const { stream_run_id, traceparent } = flags;
   if (stream_run_id !== null) {
     const stopping = new AbortController();

@@ -48,6 +48,8 @@ test('requests to a database that is frozen end with 500, and succeed once it an
     }
     expect((await call('GET', '/readyz')).status).toBe(503);
     expect((await call('GET', '/connections')).status).toBe(500);
+    // What ends then gives up the steps that would wait for it.
+    await deps.database.untilUnresponsive({ within_ms: 1_000 });
   } finally {
     for (const pid of pids) process.kill(pid, 'SIGCONT');
   }

@@ -20,6 +20,8 @@ export interface Cluster {
   time(command: string): number;
   /** Processor seconds of the server so far. */
   seconds(): number;
+  /** Its processes neither answer nor end any more. */
+  pause(): void;
   stop(): Promise<void>;
 }
 
@@ -80,12 +82,19 @@ export async function startCluster(more: string[] = []): Promise<Cluster> {
       return (performance.now() - begun) / 1000;
     },
     seconds: () => processorSeconds(server.pid),
+    pause: () => signalAll(server.pid, 'STOP'),
     async stop() {
+      signalAll(server.pid, 'CONT');
       server.kill('SIGINT');
       await server.exited;
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function signalAll(pid: number, signal: 'STOP' | 'CONT'): void {
+  Bun.spawnSync(['pkill', `-${signal}`, '-P', String(pid)]);
+  Bun.spawnSync(['kill', `-${signal}`, String(pid)], { stderr: 'ignore' });
 }
 
 function systemUser(name: string): { uid: number; gid: number } {

@@ -9,7 +9,8 @@ export function processorSeconds(pid: number): number {
   return children.reduce((sum, child) => sum + processorSeconds(child), secondsOf(pid));
 }
 
-function secondsOf(pid: number): number {
+/** Of this process, and of those of its children that have ended. */
+export function secondsOf(pid: number): number {
   let stat: string;
   try {
     stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -28,3 +28,7 @@ export function report(
     );
   }
 }
+
+/** One line of a bench that has a goal. */
+export const verdict = (reached: boolean, text: string): void =>
+  console.log(`${reached ? 'reached' : 'MISSED '} ${text}`);

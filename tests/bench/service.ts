@@ -14,7 +14,7 @@ export interface Service {
   data_dir: string;
   call<Answer>(method: string, path: string, body?: unknown): Promise<Answer>;
   /** One more worker on the same queue, once it takes jobs. Needs DATABASE_URL in the service's environment. */
-  startWorker(): Promise<{ stop(): Promise<void> }>;
+  startWorker(): Promise<{ stop(): Promise<void>; seconds(): number }>;
   /** Peak resident memory of the worker process so far, in MB; from the kernel. */
   workerPeakMb(): number;
   /** Processor seconds of the worker process so far. */
@@ -79,6 +79,7 @@ export async function startService(env: Record<string, string> = {}): Promise<Se
         while (!(await log.next()).done) continue;
       })();
       return {
+        seconds: () => processorSeconds(worker.pid),
         async stop() {
           worker.kill('SIGTERM');
           await Promise.all([worker.exited, drained]);

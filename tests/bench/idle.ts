@@ -1,0 +1,58 @@
+/**
+ * `bun tests/bench/idle.ts [connections] [seconds]`: processor time and memory of a service with so many scheduled
+ * connections of which none is due, PostgreSQL apart. Needs Debian's postgresql-15.
+ */
+import { readFileSync } from 'node:fs';
+import postgres from 'postgres';
+import { startCluster } from './cluster.ts';
+import { createMany } from './many-connections.ts';
+import { secondsOf } from './processor-seconds.ts';
+import { verdict } from './report.ts';
+import { startService, workerPid } from './service.ts';
+
+const COUNT = Number(process.argv[2] ?? 1000);
+const SECONDS = Number(process.argv[3] ?? 60);
+const SETTLE_MS = 20_000;
+const GOAL = { core: 0.005, megabytes: 200 };
+
+const cluster = await startCluster();
+cluster.psql('postgres', 'create database control');
+const service = await startService({ DATABASE_URL: cluster.url('control') });
+const control = postgres(cluster.url('control'), { max: 1, onnotice: () => {} });
+try {
+  await createMany(service, control, COUNT);
+  await Bun.sleep(SETTLE_MS);
+  const worker = workerPid(service.pid);
+  const spent = () => ({ API: secondsOf(service.pid), worker: secondsOf(worker), PostgreSQL: cluster.seconds() });
+  const statements = async () => {
+    const [row] =
+      await control`select sum(xact_commit + xact_rollback)::int as all from pg_stat_database where datname = 'control'`;
+    return row?.all as number;
+  };
+  const [before, transactions] = [spent(), await statements()];
+  await Bun.sleep(SECONDS * 1000);
+  const after = spent();
+  const share = (what: keyof typeof before) => (after[what] - before[what]) / SECONDS;
+  const percent = (value: number) => `${(value * 100).toFixed(2)} %`;
+  const own = share('API') + share('worker');
+  verdict(
+    own <= GOAL.core,
+    `of a core: API ${percent(share('API'))}, worker ${percent(share('worker'))}, together ${percent(own)}, ` +
+      `goal ${percent(GOAL.core)}; PostgreSQL ${percent(share('PostgreSQL'))}`,
+  );
+  const [api, work] = [residentMb(service.pid), residentMb(worker)];
+  verdict(
+    api + work <= GOAL.megabytes,
+    `memory: API ${api} MB, worker ${work} MB, together ${api + work}, goal ${GOAL.megabytes}`,
+  );
+  console.log(`${((await statements()) - transactions) / SECONDS} transactions a second`);
+} finally {
+  await control.end();
+  await service.stop();
+  await cluster.stop();
+}
+
+function residentMb(pid: number): number {
+  const kilobytes = readFileSync(`/proc/${pid}/status`, 'utf8').match(/VmRSS:\s+(\d+) kB/)?.[1];
+  return Math.round(Number(kilobytes ?? 0) / 1024);
+}

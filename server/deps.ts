@@ -62,12 +62,12 @@ export async function createDeps(
       : { max: 10, statement_timeout_ms: API_STATEMENT_MS },
   );
   const secrets = openSecrets(await openRoots(database.db, config.SECRET_KEY));
-  const roots = followRoots(database.db, { secret_key: config.SECRET_KEY, secrets, log });
   const clock = await startClock(database, { unresponsive_after_ms: UNRESPONSIVE_AFTER_MS[role], log });
   const tracing = await openTracing(config, role);
   const queue = await openQueue({ url, log, supervise: role === 'worker', tracing });
   const metrics = createMetrics();
   metrics.provide('process', () => processFamilies({ database, queue }));
+  const roots = followRoots(database.db, { secret_key: config.SECRET_KEY, secrets, log });
   return {
     config,
     database,

@@ -67,30 +67,8 @@ export function openSecrets(first: string | Roots): Secrets {
       return roots.indexOf(current) + 1;
     },
     use,
-    seal: (plaintext, context) => {
-      const dataKey = randomBytes(KEY_BYTES);
-      const wrapped = encrypt(current.wrappingKey, dataKey, `key:${current.id}:${context}`);
-      const sealed = encrypt(dataKey, Buffer.from(plaintext, 'utf8'), context);
-      return ['v1', current.id, wrapped.toString('base64url'), sealed.toString('base64url')].join('.');
-    },
-    open: (blob, context) => {
-      const parts = /^v1\.([0-9a-f]{8})\.([\w-]+)\.([\w-]+)$/.exec(blob);
-      if (!parts) throw invalid('The stored secret has an unknown form');
-      const [, blobKeyId, wrapped, sealed] = parts as unknown as [string, string, string, string];
-      const root = roots.find(({ id }) => id === blobKeyId);
-      if (!root)
-        throw invalid(
-          'The secret was encrypted with another SECRET_KEY. Start the service with that key, or enter the secret again',
-        );
-      try {
-        const wrappedKey = canonicalBytes(wrapped);
-        if (wrappedKey.length !== WRAPPED_KEY_BYTES) throw new Error('wrong length');
-        const dataKey = decrypt(root.wrappingKey, wrappedKey, `key:${root.id}:${context}`);
-        return decrypt(dataKey, canonicalBytes(sealed), context).toString('utf8');
-      } catch {
-        throw invalid('The stored secret was changed or copied from another place. Enter the secret again');
-      }
-    },
+    seal: (plaintext, context) => sealWith(current, plaintext, context),
+    open: (blob, context) => openWith(roots, blob, context),
     hmac,
     hmacs: (purpose, value) => [
       hmac(purpose, value),
@@ -130,6 +108,32 @@ function rootKey(key: string): RootKey {
       return known;
     },
   };
+}
+
+function sealWith(root: RootKey, plaintext: string, context: string): string {
+  const dataKey = randomBytes(KEY_BYTES);
+  const wrapped = encrypt(root.wrappingKey, dataKey, `key:${root.id}:${context}`);
+  const sealed = encrypt(dataKey, Buffer.from(plaintext, 'utf8'), context);
+  return ['v1', root.id, wrapped.toString('base64url'), sealed.toString('base64url')].join('.');
+}
+
+function openWith(roots: readonly RootKey[], blob: string, context: string): string {
+  const parts = /^v1\.([0-9a-f]{8})\.([\w-]+)\.([\w-]+)$/.exec(blob);
+  if (!parts) throw invalid('The stored secret has an unknown form');
+  const [, blobKeyId, wrapped, sealed] = parts as unknown as [string, string, string, string];
+  const root = roots.find(({ id }) => id === blobKeyId);
+  if (!root)
+    throw invalid(
+      'The secret was encrypted with another SECRET_KEY. Start the service with that key, or enter the secret again',
+    );
+  try {
+    const wrappedKey = canonicalBytes(wrapped);
+    if (wrappedKey.length !== WRAPPED_KEY_BYTES) throw new Error('wrong length');
+    const dataKey = decrypt(root.wrappingKey, wrappedKey, `key:${root.id}:${context}`);
+    return decrypt(dataKey, canonicalBytes(sealed), context).toString('utf8');
+  } catch {
+    throw invalid('The stored secret was changed or copied from another place. Enter the secret again');
+  }
 }
 
 const hashWith = (root: RootKey, purpose: string, value: string) =>

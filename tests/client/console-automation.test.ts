@@ -32,9 +32,21 @@ test('a trigger: its rule fixed, tested on past events, created, and fired', asy
   // One step sends the problems of all system triggers to one place.
   await page.getByText('Webhook', { exact: true }).click();
   await page.getByRole('textbox', { name: 'URL' }).fill(`${receiver.url}/problems`);
+  await page.getByRole('button', { name: 'Send test message' }).click();
+  await noticed(page, 'Test message sent');
+  expect(receiver.to('/problems')).toHaveLength(1);
   await page.getByRole('button', { name: 'Set up notifications' }).click();
   await page.getByText('1 action', { exact: true }).first().waitFor();
   expect(await page.getByRole('heading', { name: 'Set up notifications' }).count()).toBe(0);
+  await page.getByLabel('Quiet from').fill('22:00');
+  await page.getByLabel('Quiet until').fill('07:00');
+  await page.getByRole('button', { name: 'Save notification settings' }).click();
+  await noticed(page, 'Notification settings saved');
+  const { body: settings } = await api.call('GET', '/automation/notification_settings');
+  expect(settings).toMatchObject({ quiet_from: '22:00', quiet_until: '07:00', digest_at: '08:00' });
+  await shoot(page, 'triggers-notifications');
+  // At night they would hold the messages of the tests below.
+  await api.call('POST', '/automation/notification_settings', { quiet_from: null, quiet_until: null });
   await page.getByRole('link', { name: 'New trigger' }).first().click();
   await page.getByRole('textbox', { name: 'Name' }).fill('Failures of finance');
   const rule = page.getByRole('textbox', { name: 'Rule', exact: true });

@@ -28,6 +28,11 @@ export const Deliveries = ({ deliveries }: { deliveries: Delivery[] }) => (
               {labelOf(delivery.reason)} · {pluralize(delivery.attempts, 'attempt')} ·{' '}
               <RelativeTime at={delivery.delivered_at ?? delivery.last_attempt_at ?? delivery.created_at} />
             </span>
+            {delivery.status === 'pending' && delivery.held_until && (
+              <span className="dimmed case-facts">
+                Held by quiet hours, sent <RelativeTime at={delivery.held_until} />
+              </span>
+            )}
             {delivery.error && <span className="stream-error">{delivery.error}</span>}
           </span>
           <Status value={TONES[delivery.status]} label={labelOf(delivery.status)} />

@@ -2,6 +2,7 @@ import { Button, Menu } from '@mantine/core';
 import { Icon, type IconName } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';
 import { ActionFields } from './action-fields.tsx';
+import { isNotifying, TestMessage } from './test-message.tsx';
 import type { Action } from './trigger-draft.ts';
 
 export const ACTIONS: Record<Action['type'], { label: string; icon: IconName; create: () => Action }> = {
@@ -41,6 +42,8 @@ export const ACTIONS: Record<Action['type'], { label: string; icon: IconName; cr
 };
 
 interface ActionsEditorProps {
+  /** The trigger, once it is stored: masked secrets are its own. */
+  trigger_id?: string;
   actions: Action[];
   /** The field that the service rejected, such as `actions.0.url`. */
   refused: string;
@@ -49,7 +52,7 @@ interface ActionsEditorProps {
 }
 
 /** The actions of a trigger, in order. */
-export function ActionsEditor({ actions, refused, message, onChange }: ActionsEditorProps) {
+export function ActionsEditor({ trigger_id, actions, refused, message, onChange }: ActionsEditorProps) {
   const add = (
     <Menu shadow="md" position="bottom-start">
       <Menu.Target>
@@ -97,6 +100,7 @@ export function ActionsEditor({ actions, refused, message, onChange }: ActionsEd
               action={action}
               onChange={(changed) => onChange(actions.map((one, at) => (at === index ? changed : one)))}
             />
+            {isNotifying(action) && <TestMessage action={action} trigger_id={trigger_id} />}
           </li>
         ))}
       </ol>

@@ -1,4 +1,4 @@
-import { Button, SegmentedControl } from '@mantine/core';
+import { Button, Checkbox, SegmentedControl } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { type RouterInputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
@@ -6,6 +6,7 @@ import { Section } from '../../components/page.tsx';
 import { useCurrentUser, usePermission } from '../../current-user.ts';
 import { useAction } from '../../use-action.ts';
 import { ActionFields } from './action-fields.tsx';
+import { TestMessage } from './test-message.tsx';
 import { ACTIONS } from './actions-editor.tsx';
 import type { Action } from './trigger-draft.ts';
 
@@ -26,10 +27,11 @@ export function Notifications() {
     return action.type === 'send_email' ? { ...action, recipients: [email] } : action;
   };
   const [action, setAction] = useState(() => start('send_email'));
+  const [withDigest, setWithDigest] = useState(true);
   const save = useAction(trpc.automation.setUpNotifications, { done: 'Notifications set up', failed: null });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    save.mutate({ action: action as Notifying });
+    save.mutate({ action: action as Notifying, daily_digest: withDigest });
   };
   return (
     <Section
@@ -48,8 +50,15 @@ export function Notifications() {
         {action.type === 'send_email' && (
           <p className="dimmed">Email needs a mail server: the operator of the service sets SMTP_URL.</p>
         )}
+        <Checkbox
+          label="Also send a daily digest"
+          description="Runs, failures, open cases and late data, at 08:00"
+          checked={withDigest}
+          onChange={(event) => setWithDigest(event.currentTarget.checked)}
+        />
         {save.error && <Failure title="Notifications not set up" error={save.error} />}
         <div className="form-foot">
+          <TestMessage action={action} />
           <Button type="submit" disabled={!may} loading={save.isPending}>
             Set up notifications
           </Button>

@@ -98,6 +98,7 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
         </fieldset>
         <fieldset className="bare-fieldset stack" disabled={!may}>
           <ActionsEditor
+            trigger_id={trigger?.id}
             actions={draft.actions}
             refused={fields.refused}
             message={fields.message}

@@ -11,6 +11,7 @@ import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
+import { NotificationSettings } from './notification-settings.tsx';
 import { Notifications } from './notifications.tsx';
 import { Severity } from './severity.tsx';
 
@@ -51,6 +52,7 @@ export default function TriggersPage() {
               <Section title="System triggers" lead="Built in. You can add actions, but not edit the rules.">
                 <List triggers={all.filter(({ is_system }) => is_system)} />
               </Section>
+              <NotificationSettings />
             </div>
           );
         }}

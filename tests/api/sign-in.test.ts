@@ -509,7 +509,7 @@ describe('SCIM', () => {
   test('refuses bad input in the form of SCIM', async () => {
     const { id, userName } = await created('present');
     const admins = await groupId('admins');
-    const cases: [Promise<{ status: number; body: Json }>, number, string | undefined][] = [
+    const cases: (readonly [Promise<{ status: number; body: Json }>, number, string | undefined])[] = [
       [scim('POST', 'Users', newUser('present')), 409, 'uniqueness'],
       [scim('POST', 'Users', { userName: 'no address' }), 400, 'invalidValue'],
       [scim('POST', 'Users', {}), 400, 'invalidValue'],
@@ -517,7 +517,9 @@ describe('SCIM', () => {
       [patch(`Users/${id}`, { op: 'replace', path: 'active', value: 'perhaps' }), 400, 'invalidValue'],
       [patch(`Users/${id}`, { op: 'replace', path: 'displayName', value: null }), 400, 'invalidValue'],
       [patch(`Users/${id}`, { op: 'move', path: 'active' }), 400, 'invalidValue'],
-      [scim('GET', `Users?filter=${encodeURIComponent('userName sw "a"')}`), 400, 'invalidFilter'],
+      ...['userName sw "a"', 'userName eq "a\0"', 'userName eq "\\u0000"', 'userName eq "\\x"'].map(
+        (filter) => [scim('GET', `Users?filter=${encodeURIComponent(filter)}`), 400, 'invalidFilter'] as const,
+      ),
       [scim('POST', 'Groups', { displayName: 'strangers' }), 400, 'invalidValue'],
       [patch(`Groups/${admins}`, { op: 'replace', path: 'displayName', value: 'owners' }), 400, 'mutability'],
       [patch(`Groups/${admins}`, { op: 'add', path: 'members', value: [{ value: 'nobody' }] }), 404, undefined],

@@ -75,11 +75,7 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
   return (
     <Page
       title={trigger?.name ?? 'New trigger'}
-      mark={
-        trigger && (
-          <Status value={trigger.enabled ? 'active' : 'paused'} label={trigger.enabled ? 'Enabled' : 'Disabled'} />
-        )
-      }
+      mark={trigger && <EnabledMark {...trigger} />}
       back={{ href: '/console/triggers', label: 'Triggers' }}
       lead={isSystem ? 'A system trigger. You can disable it and add actions.' : undefined}
       actions={trigger && !isSystem && <ViewAsCode kind="trigger" item={trigger} />}
@@ -126,6 +122,10 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
     </Page>
   );
 }
+
+const EnabledMark = ({ enabled }: Pick<Trigger, 'enabled'>) => (
+  <Status value={enabled ? 'active' : 'paused'} label={enabled ? 'Enabled' : 'Disabled'} />
+);
 
 const NEW = newTrigger();
 

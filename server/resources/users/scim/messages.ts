@@ -68,8 +68,19 @@ export function equalityIn(filter: string | null, attributes: readonly string[])
   if (filter === null || filter === '') return null;
   const [, name = '', text = ''] = /^\s*([\w.:]+)\s+eq\s+("(?:[^"\\]|\\.)*")\s*$/i.exec(filter) ?? [];
   const attribute = attributes.find((one) => one.toLowerCase() === name.toLowerCase());
-  if (attribute) return [attribute, JSON.parse(text) as string];
+  const value = unquoted(text);
+  if (attribute && value !== null) return [attribute, value];
   throw badRequest('invalid_scim_filter', `The filter must be ${attributes.join(' or ')}, eq and a text in quotes`);
+}
+
+/** Null: control characters and unknown escapes have no place in a text of JSON, nor has NUL in the database. */
+function unquoted(text: string): string | null {
+  try {
+    const value = JSON.parse(text) as string;
+    return value.includes('\0') ? null : value;
+  } catch {
+    return null;
+  }
 }
 
 /** A page of a list, by the parameters `startIndex` (from 1) and `count`. */

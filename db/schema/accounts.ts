@@ -101,6 +101,10 @@ export const users = pgTable(
     ...knownValues('users', t),
     check('users_email', sql`${t.email} like '%_@_%'`),
     check('users_invitation', sql`${t.invitation_hash} is null or ${t.invitation_expires_at} is not null`),
+    check(
+      'users_service_account',
+      sql`${t.kind} = 'person' or (${t.status} <> 'invited' and ${t.invitation_hash} is null)`,
+    ),
     check('users_avatar', sql`${t.avatar_key} is null or ${t.avatar_updated_at} is not null`),
     uniqueIndex('users_email').on(t.account_id, sql`lower(${t.email})`).where(sql`${t.deleted_at} is null`),
     uniqueIndex('users_invitation').on(t.invitation_hash).where(sql`${t.invitation_hash} is not null`),

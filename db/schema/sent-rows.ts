@@ -49,5 +49,9 @@ export const rejectedRows = pgTable(
     answer: text('answer'),
     created_at: createdAt(),
   },
-  (t) => [...knownValues('rejected_rows', t), index('rejected_rows_stream_run').on(t.stream_run_id, t.id)],
+  (t) => [
+    ...knownValues('rejected_rows', t),
+    check('rejected_rows_status', sql`${t.status} between 100 and 999`),
+    index('rejected_rows_stream_run').on(t.stream_run_id, t.id),
+  ],
 );

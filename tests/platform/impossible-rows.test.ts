@@ -82,6 +82,10 @@ const SEED = [
   `insert into schema_changes (id, account_id, connection_id, stream_name, subject, after, breaking) values
     ({task}, {account}, {connection}, 'a', 'stream', '{}', false)`,
   `insert into audit_events (kind, action, actor_type) values ('call', 'connections.update', 'user')`,
+  `insert into rejected_rows (id, account_id, stream_run_id, operation, key, code, message, status)
+    values ({task}, {account}, {stream_run}, 'insert', '[1]', 'refused', 'No', 422)`,
+  `insert into oauth_consents (id, account_id, user_id, connector_type, connector_name, state_hash, sealed, expires_at)
+    values ({task}, {account}, {user}, 'source', 'http_api', 'h', 's', now() + interval '10 minutes')`,
   `insert into sessions (id, api_key_id, hash, expires_at) select {key}, id, 'h', now() + interval '1 day' from api_keys limit 1`,
 ];
 
@@ -231,6 +235,14 @@ const IMPOSSIBLE: [what: string, statement: string][] = [
   ['usage of a negative number of rows', `update usage_ledger set rows_paid = -1`],
   ['a notice of more than all', `update plan_limit_notices set threshold = 101`],
   ['a log without entries', `update network_log_segments set entries = 0`],
+  ['an invited service account', `update users set kind = 'service_account', status = 'invited' where id = {user}`],
+  ['a response without a status of HTTP', `update rejected_rows set status = 1`],
+  ['an unknown operation on a row', `update rejected_rows set operation = 'sing'`],
+  ['rejected rows of an unknown stream run', `update rejected_rows set stream_run_id = {none}`],
+  ['a failed consent without an error', `update oauth_consents set status = 'failed'`],
+  ['a consent in an unknown state', `update oauth_consents set status = 'perhaps'`],
+  ['fewer than no wrong codes', `update oauth_consents set wrong_codes = -1`],
+  ['a consent of an unknown user', `update oauth_consents set user_id = {none}`],
   ['a CDC consumer of an unknown source', `update change_readers set source_id = {none}`],
 ];
 

@@ -1,0 +1,2 @@
+ALTER TABLE "users" ADD CONSTRAINT "users_service_account" CHECK ("users"."kind" = 'person' or ("users"."status" <> 'invited' and "users"."invitation_hash" is null));--> statement-breakpoint
+ALTER TABLE "rejected_rows" ADD CONSTRAINT "rejected_rows_status" CHECK ("rejected_rows"."status" between 100 and 999);

@@ -1,7 +1,7 @@
 import type postgres from 'postgres';
 import type { Service } from './service.ts';
 
-const SCHEDULE = { type: 'interval', interval_minutes: 10, timezone: 'UTC' };
+const SCHEDULE = { type: 'cron', cron_expression: '*/10 * * * *', timezone: 'UTC' };
 
 /** Connections that read ten rows of the demo source into a file, every ten minutes, from next year on. */
 export async function createMany(service: Service, control: postgres.Sql, count: number): Promise<void> {
@@ -11,7 +11,7 @@ export async function createMany(service: Service, control: postgres.Sql, count:
   };
   const { id } = await service.call<{ id: string }>('POST', '/connections', {
     name: 'many',
-    source_id: await side('source', 'demo', { orders: 10, refunds: 1 }),
+    source_id: await side('source', 'demo', { rows: 10 }),
     destination_id: await side('destination', 'file', { path: 'out', format: 'csv' }),
     schedule: SCHEDULE,
     streams: [{ name: 'orders', sync_mode: 'full_refresh', destination_sync_mode: 'overwrite' }],
@@ -27,15 +27,15 @@ async function copyConnection(control: postgres.Sql, connection_id: string, copi
     await sql`update connections set next_run_at = now() + interval '1 year' where id = ${connection_id}`;
     await sql`
       create temporary table copies on commit drop as
-      select gen_random_uuid() as id, gen_random_uuid() as stream_id, n from generate_series(1, ${copies}::int) n`;
+      select gen_random_uuid() as id, n from generate_series(1, ${copies}::int) n`;
     await sql`
       insert into connections select (jsonb_populate_record(c, jsonb_build_object(
         'id', copies.id, 'name', c.name || ' ' || n, 'table_prefix', 'c' || n || '_'))).*
       from connections c, copies where c.id = ${connection_id}`;
     await sql`
       insert into connection_streams select (jsonb_populate_record(s, jsonb_build_object(
-        'id', copies.stream_id, 'connection_id', copies.id))).*
-      from connection_streams s, copies where s.connection_id = ${connection_id}`;
+        'id', gen_random_uuid(), 'connection_id', copies.id))).*
+      from connection_streams s, copies where s.connection_id = ${connection_id} and s.selected`;
   });
   await control`analyze`;
 }

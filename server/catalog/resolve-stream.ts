@@ -99,18 +99,20 @@ const codeOf = ([first]: SchemaChange[]) => (first && CODES[changeName(first)]) 
 
 /**
  * The claimed stream as in the catalog of the source, with overrides applied, and the stream settings of the connection
- * with the defaults that the catalog sets. `has_changes`: some change of the connection's source waits for a review.
+ * with the defaults that the catalog sets. `has_changes`: some change of the connection's source waits for a review; none
+ * does for settings that no connection has yet, as in a preview.
  * @throws ConfigurationError `unknown_stream`
  */
 export async function loadStream(
   deps: Deps,
   { source, stream }: Pick<StreamInUse, 'source' | 'stream'>,
 ): Promise<Loaded & { overrides: Overrides }> {
+  const connection_id = (stream as Partial<StreamRow>).connection_id ?? null;
   const [row] = await deps.db
     .select({
       definition: catalogStreams.definition,
       overrides: catalogStreams.overrides,
-      has_changes: sql<boolean>`exists (select from schema_changes where connection_id = ${stream.connection_id})`,
+      has_changes: sql<boolean>`exists (select from schema_changes where connection_id = ${connection_id})`,
     })
     .from(catalogStreams)
     .where(isInCatalog(source.id, stream));

@@ -171,7 +171,7 @@ describe('500', () => {
     ...service.deps,
     secrets: {
       ...service.deps.secrets,
-      hmac: () => {
+      hmacs: () => {
         throw new Error('the cause');
       },
     },

@@ -267,7 +267,7 @@ describe('every response', () => {
       ...context.deps,
       secrets: {
         ...context.deps.secrets,
-        hmac: () => {
+        hmacs: () => {
           throw new Error('the cause');
         },
       },

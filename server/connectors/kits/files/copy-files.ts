@@ -40,7 +40,8 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
       const later = files.slice(at + 1);
       for await (const batch of readRows(ctx, file, { columns, known, skip: 0, later })) {
         rows += batch.rows.length;
-        yield encodeCopyText(batch.rows, () => onNul(file));
+        // A copy: while a chunk waits, a view would keep the whole buffer of the encoder.
+        yield new Uint8Array(encodeCopyText(batch.rows, () => onNul(file)));
       }
     }
   }

@@ -55,6 +55,11 @@ describe('POST /connections', () => {
     expect((await call('GET', `/connections/${body.id}`)).body).toEqual(body);
   });
 
+  test('201: a tag that is given twice is stored once', async () => {
+    const { status, body } = await create({ ...(await sides({ streams: 1 })), tags: ['sales', 'daily', 'sales'] });
+    expect([status, body.tags]).toEqual([201, ['sales', 'daily']]);
+  });
+
   test('201: start_date of the body is the earliest day to load, start_date of the query the range of usage', async () => {
     const streams = [{ name: 'stream_1', shared_destination_table: true }];
     const body = { ...(await sides({ streams: 1 })), start_date: '2020-02-29', streams };

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
+import { and, eq, inArray } from 'drizzle-orm';
 import postgres from 'postgres';
-import { accountConnectors, connections } from '../../db/schema/index.ts';
+import { accountConnectors, connections, tasks } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
@@ -40,9 +40,13 @@ async function shop(body: Record<string, unknown> = {}) {
     destination_schema: `${name}_copy`,
     ...body,
   });
-  // A discovery that still runs would find the changes of the test.
+  // A discovery that still runs would find the changes of the test; a slow creation requests a second one.
+  const { db } = service.deps;
+  const unfinished = and(eq(tasks.account_connector_id, source.id), inArray(tasks.status, ['queued', 'running']));
   await until(
-    async () => (await call('GET', `/account_connectors/source/${source.id}`)).body.catalog_status === 'ready',
+    async () =>
+      (await call('GET', `/account_connectors/source/${source.id}`)).body.catalog_status === 'ready' &&
+      (await db.$count(tasks, unfinished)) === 0,
   );
   return { name, id: connection.id as string, source_id: source.id as string };
 }

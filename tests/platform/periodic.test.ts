@@ -1,0 +1,74 @@
+import { expect, test } from 'bun:test';
+import { periodic } from '../../server/platform/periodic.ts';
+import { until } from '../support/until.ts';
+
+/** Work that takes until it is let go, and counts its turns. */
+function slowWork() {
+  const seen = { turns: 0, at_once: 0, most_at_once: 0 };
+  let letGo = Promise.withResolvers<void>();
+  const work = async () => {
+    seen.turns += 1;
+    seen.at_once += 1;
+    seen.most_at_once = Math.max(seen.most_at_once, seen.at_once);
+    await letGo.promise;
+    seen.at_once -= 1;
+  };
+  const release = () => {
+    letGo.resolve();
+    letGo = Promise.withResolvers<void>();
+  };
+  return { seen, work, release };
+}
+
+test('a turn that takes longer than the pause does not overlap the next one', async () => {
+  const { seen, work, release } = slowWork();
+  const loop = periodic(work, { every_ms: 1, immediately: true, onError: () => {} });
+  let passed = 0;
+  const clock = setInterval(() => (passed += 1), 1);
+  await until(() => passed > 20);
+  clearInterval(clock);
+  expect(seen).toEqual({ turns: 1, at_once: 1, most_at_once: 1 });
+  loop.wake();
+  loop.wake();
+  release();
+  // Woken twice during a turn: one more turn, without a pause.
+  await until(() => seen.turns === 2);
+  release();
+  await until(() => seen.turns > 2);
+  const stopped = loop.stop();
+  release();
+  await stopped;
+  expect(seen.most_at_once).toBe(1);
+});
+
+test('stop waits for the turn, tells it, and no other one begins', async () => {
+  const events: string[] = [];
+  const loop = periodic(
+    async (signal) => {
+      events.push('begun');
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      events.push('ended');
+    },
+    { every_ms: 1, immediately: true, onError: () => {} },
+  );
+  await loop.stop();
+  loop.wake();
+  expect(events).toEqual(['begun', 'ended']);
+});
+
+test('a turn that fails is reported once, and the loop goes on', async () => {
+  const errors: unknown[] = [];
+  let turns = 0;
+  const loop = periodic(
+    async () => {
+      turns += 1;
+      if (turns === 1) throw new Error('away');
+    },
+    { every_ms: 1, immediately: true, onError: (error) => errors.push(error) },
+  );
+  await until(() => turns === 1);
+  await until(() => turns > 2);
+  await loop.stop();
+  expect(errors).toEqual([new Error('away')]);
+  expect(loop.last_error).toBeNull();
+});

@@ -33,7 +33,7 @@ export interface Follower {
 
 /** Two databases and CDC consumers of one; slots and publications are dropped after each test. */
 export function followers() {
-  const sides = twoDatabases();
+  const sides = twoDatabases({ own_server: true });
   const made: string[] = [];
   let runs = 0;
   const context = (more: Partial<PostgresSourceConfig> = {}) =>

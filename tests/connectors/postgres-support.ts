@@ -21,6 +21,7 @@ import type {
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { directConnect } from '../../server/connector-runtime/sockets.ts';
 import { createPlainDatabase, type TestDatabase } from '../support/database.ts';
+import { type OwnServer, startOwnServer } from '../support/postgres.ts';
 import { limitHangs } from '../support/hangs.ts';
 
 export interface Entry extends RequestRecord {
@@ -69,13 +70,15 @@ export interface Side {
 }
 
 /** Two databases for the tests of one file: read them in tests only. */
-export function twoDatabases(): { source: Side; destination: Side } {
+export function twoDatabases({ own_server = false } = {}): { source: Side; destination: Side } {
   limitHangs();
   const sides = {} as { source: Side; destination: Side };
   const made: { database: TestDatabase; sql: postgres.Sql }[] = [];
+  let server: OwnServer | undefined;
   beforeAll(async () => {
+    if (own_server) server = await startOwnServer();
     for (const name of ['source', 'destination'] as const) {
-      const database = await createPlainDatabase();
+      const database = await createPlainDatabase(server);
       const url = new URL(database.url);
       const sql = postgres(database.url, { max: 4, onnotice: () => {} });
       made.push({ database, sql });
@@ -96,6 +99,7 @@ export function twoDatabases(): { source: Side; destination: Side } {
       await sql.end({ timeout: 5 });
       await database.drop();
     }
+    await server?.stop();
   });
   return sides;
 }

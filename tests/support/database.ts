@@ -13,7 +13,7 @@ import { openLog } from '../../server/platform/log.ts';
 import { openSecrets } from '../../server/platform/secrets.ts';
 import { openQueue } from '../../server/queue/boss.ts';
 import { limitHangs } from './hangs.ts';
-import { testServerUrl } from './postgres.ts';
+import { type OwnServer, testServerUrl } from './postgres.ts';
 
 export const TEST_API_KEY = 'test-administrator-key-0123456789abcdef';
 const TEST_SECRET_KEY = 'a secret key that only the tests use, 0123456789';
@@ -31,8 +31,8 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 }
 
 /** An empty database, for sources and destinations. */
-export async function createPlainDatabase(): Promise<TestDatabase> {
-  return createDatabase('template template0 strategy file_copy');
+export async function createPlainDatabase(server?: OwnServer): Promise<TestDatabase> {
+  return createDatabase('template template0 strategy file_copy', server);
 }
 
 export interface TestDeps {
@@ -87,13 +87,13 @@ export function testConfig(dataDir: string): Config {
   });
 }
 
-async function createDatabase(clause: string): Promise<TestDatabase> {
+async function createDatabase(clause: string, server?: OwnServer): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
-  await onServer((admin) => admin.unsafe(`create database ${name} ${clause}`));
+  await onServer((admin) => admin.unsafe(`create database ${name} ${clause}`), server);
   const drop = async () => {
-    await onServer((admin) => admin.unsafe(`drop database if exists ${name} with (force)`));
+    await onServer((admin) => admin.unsafe(`drop database if exists ${name} with (force)`), server);
   };
-  return { url: await testServerUrl(name), drop };
+  return { url: server ? server.url(name) : await testServerUrl(name), drop };
 }
 
 const templates = new Map<string, Promise<string>>();
@@ -149,8 +149,8 @@ function fingerprint(): string {
   return hash.digest('hex').slice(0, 16);
 }
 
-async function onServer<T>(work: (admin: postgres.Sql) => Promise<T>): Promise<T> {
-  const admin = postgres(await testServerUrl('postgres'), {
+async function onServer<T>(work: (admin: postgres.Sql) => Promise<T>, server?: OwnServer): Promise<T> {
+  const admin = postgres(server ? server.url('postgres') : await testServerUrl('postgres'), {
     max: 1,
     onnotice: () => {},
     max_lifetime: null,

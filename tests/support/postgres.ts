@@ -35,10 +35,34 @@ export async function stopTestServer(): Promise<void> {
 }
 
 async function start() {
-  const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
   atEnd(stopTestServer);
+  return startServer();
+}
+
+async function startServer() {
+  const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
   const clusters = join(fastFolder(), 'data-pipelines-clusters');
   return { server: await startEmbeddedPostgres({ dataDir, clusters, ephemeral: true }), dataDir };
+}
+
+export interface OwnServer {
+  url(database: string): string;
+  stop(): Promise<void>;
+}
+
+/**
+ * A server for the tests of one file. On the shared one a new replication slot waits for every transaction that is open
+ * there, and tests of frozen servers and killed workers hold theirs for up to a minute.
+ */
+export async function startOwnServer(): Promise<OwnServer> {
+  const { server, dataDir } = await startServer();
+  return {
+    url: (database) => server.url(database),
+    async stop() {
+      await server.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
 }
 
 /** A folder for the tests of one file; deleted after them. */

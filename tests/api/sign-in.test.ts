@@ -6,6 +6,7 @@ import { createApp } from '../../server/http/app.ts';
 import { type ProviderSettings, readProviders } from '../../server/platform/provider-settings.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
+import { glewlwydMissing, OTHER_CLIENT, startGlewlwyd } from '../support/glewlwyd.ts';
 import { CLIENT, type ProviderPerson, startSignInProvider } from '../support/sign-in-provider.ts';
 
 const OTHER_ACCOUNT = '0197f000-0000-7000-8000-000000000001';
@@ -18,6 +19,7 @@ const callback = (id: string) => `http://localhost/console/sign-in/${id}/callbac
 const IDS = ['main', 'plain', 'linked', 'tenants', 'closed', 'wrong-secret', 'public'];
 const provider = await startSignInProvider(IDS.map(callback));
 afterAll(() => provider.close());
+const glewlwyd = await startGlewlwyd(callback('glewlwyd'));
 
 const common = { name: 'Test', issuer: provider.issuer, client_id: CLIENT.id, client_secret: 'env:TEST_CLIENT_SECRET' };
 const groups = { groups_claim: 'groups', roles: { admins: ['Administrator'], makers: ['Creator'] } };
@@ -31,6 +33,7 @@ const PROVIDERS: Partial<ProviderSettings>[] = [
   { id: 'no-secret', client_secret: 'env:TEST_MISSING_SECRET' },
   { id: 'wrong-issuer', issuer: provider.issuer.replace('127.0.0.1', 'localhost') },
   { id: 'away', issuer: 'http://127.0.0.1:1' },
+  { id: 'glewlwyd', issuer: glewlwyd.issuer, ...groups },
   { id: 'not-allowed', issuer: 'http://127.0.0.1:2' },
 ];
 
@@ -39,7 +42,7 @@ const context = await testDeps({
   config: {
     PUBLIC_URL: 'http://localhost',
     OIDC_PROVIDERS: readProviders(JSON.stringify(PROVIDERS.map((one) => ({ ...common, ...one })))),
-    EGRESS_ALLOW: [...['127.0.0.1', 'localhost'].map((host) => `${host}:${port}`), '127.0.0.1:1'],
+    EGRESS_ALLOW: [`127.0.0.1:${port}`, `localhost:${port}`, '127.0.0.1:1', new URL(glewlwyd.issuer).host],
   },
 });
 const { deps } = context;
@@ -222,6 +225,65 @@ describe('a sign-in by a provider', () => {
     const { one } = await signIn(person('tenant', { tenant: 'other' }), 'tenants');
     expect((await call(one, 'users.me')).body.account.id).toBe(OTHER_ACCOUNT);
     expect((await signIn(person('tenant'), 'plain')).code).toBe('sign_in_account_changed');
+  });
+});
+
+describe.skipIf(glewlwydMissing !== null)('a provider of another make', () => {
+  const CONSOLE_SIGN_IN = 'http://localhost/console/sign-in/glewlwyd';
+
+  /** `change`: what happens to the address of the provider on the way there. */
+  async function signInThere(username: string, { one = browser(), query = '', change = (url: string) => url } = {}) {
+    let url = change((await one.send(`${CONSOLE_SIGN_IN}${query}`)).headers.get('location')!);
+    for (let step = 0; step < 5 && !url.startsWith('http://localhost'); step += 1) {
+      const isLogin = new URL(url).pathname === '/login.html';
+      url = isLogin
+        ? await glewlwyd.logIn(one.send, url, username)
+        : new URL((await one.send(url)).headers.get('location')!, url).href;
+    }
+    const location = (await one.send(url)).headers.get('location')!;
+    return { one, back: url, code: codeIn(location), location };
+  }
+
+  test('signs people in with the roles of their groups, and takes those that are gone', async () => {
+    await glewlwyd.setPerson('lovelace', ['admins', 'others']);
+    const { one, location } = await signInThere('lovelace', { query: '?to=/connections' });
+    expect(location).toBe('/connections');
+    const me = await call(one, 'users.me');
+    expect(me.body).toMatchObject({ email: 'lovelace@example.org', full_name: 'lovelace', api_key: null });
+    expect(await rolesOf(one)).toEqual(['Administrator']);
+    await glewlwyd.setPerson('lovelace', ['makers']);
+    const again = await signInThere('lovelace');
+    expect((await call(again.one, 'users.me')).body.id).toBe(me.body.id);
+    expect(await rolesOf(one)).toEqual(['Creator']);
+    await glewlwyd.setPerson('lovelace', []);
+    expect((await signInThere('lovelace')).code).toBe('sign_in_no_role');
+    expect(await rolesOf(one)).toEqual([]);
+  });
+
+  test('signs them out here and there', async () => {
+    await glewlwyd.setPerson('hopper', ['makers']);
+    const { one } = await signInThere('hopper');
+    const answer = await one.send('http://localhost/console/session', { method: 'DELETE', headers: CONSOLE });
+    const { sign_out_url } = (await answer.json()) as { sign_out_url: string };
+    const page = (await one.send(sign_out_url)).headers.get('location')!;
+    expect(new URL(page).searchParams.get('prompt')).toBe('end_session');
+    expect(await glewlwyd.logOut(one.send, page)).toBe('http://localhost/console');
+    expect((await call(one, 'users.me')).status).toBe(401);
+  });
+
+  test('opens no session for another nonce, the code of another client, a replayed one, or without a date', async () => {
+    await glewlwyd.setPerson('turing', ['makers']);
+    const nonce = await signInThere('turing', { change: (url) => url.replace(/nonce=[^&]*/, 'nonce=0123456789') });
+    expect([nonce.code, nonce.one.cookies.size]).toEqual(['sign_in_token_invalid', 0]);
+    const client = `client_id=${OTHER_CLIENT}`;
+    const other = await signInThere('turing', { change: (url) => url.replace(`client_id=${CLIENT.id}`, client) });
+    expect([other.code, other.one.cookies.size]).toEqual(['sign_in_provider_misconfigured', 0]);
+    const { one, back } = await signInThere('turing');
+    expect(codeIn((await one.send(back)).headers.get('location')!)).toBe('sign_in_not_started');
+    // Glewlwyd answers every auth_time with 0.
+    const confirmed = await signInThere('turing', { one, query: '?confirm=1' });
+    expect(confirmed.code).toBe('sign_in_not_recent');
+    expect((await call(one, 'users.me')).status).toBe(200);
   });
 });
 

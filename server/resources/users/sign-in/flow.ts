@@ -61,7 +61,8 @@ export async function beginSignIn(
     nonce: pending.nonce,
     code_challenge: await oidc.calculatePKCECodeChallenge(pending.verifier),
     code_challenge_method: 'S256',
-    ...(session_id !== null && { prompt: 'login', max_age: '0' }),
+    // Not 0, which some providers refuse: `prompt` asks for the sign-in, `max_age` for the date of it in the token.
+    ...(session_id !== null && { prompt: 'login', max_age: String(RECENT_SECONDS) }),
   });
   return { url, pending };
 }

@@ -1,7 +1,8 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { CommandError, UsageError } from './exit.ts';
+import { saveFile } from './save-file.ts';
 
 export interface Login {
   url: string;
@@ -67,7 +68,7 @@ export function contexts(): { name: string; url: string; is_current: boolean }[]
 }
 
 export function useContext(name: string): void {
-  writeFileSync(currentFile(), `${name}\n`, { mode: 0o600 });
+  saveFile(currentFile(), `${name}\n`, 0o600);
 }
 
 /**
@@ -109,9 +110,7 @@ export function readLogin(context = currentContext()): Login | null {
 export function storeLogin(login: Login): string {
   const path = loginFile(currentContext());
   mkdirSync(folder(), { recursive: true, mode: 0o700 });
-  writeFileSync(path, `${JSON.stringify(login, null, 2)}\n`, { mode: 0o600 });
-  // `mode` applies only when the file is new.
-  chmodSync(path, 0o600);
+  saveFile(path, `${JSON.stringify(login, null, 2)}\n`, 0o600);
   return path;
 }
 

@@ -12,8 +12,8 @@ export function readOrMakeKeyFile(path: string): string {
 
 function make(path: string): string {
   const draft = `${path}.${process.pid}-${randomBytes(4).toString('hex')}`;
-  writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
   try {
+    writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
     // A link fails if the file exists. Unlike a rename it never replaces another process's key, and unlike a write it
     // never exposes an incomplete one.
     linkSync(draft, path);

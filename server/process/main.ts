@@ -154,6 +154,9 @@ function requireUrl(config: Config, mode: string): string {
   throw new ConfigError(`DATABASE_URL must be set for "${mode}": only "all" starts the embedded PostgreSQL`);
 }
 
+/** No room on a disk, in a quota, or below a limit of the process. */
+const DISK_IS_FULL = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+
 const SETTING_AT_FAULT: Record<string, string> = {
   EADDRINUSE: 'PORT is in use by another process',
   EADDRNOTAVAIL: 'HOST is not an address of this machine',
@@ -171,7 +174,7 @@ const EXPECTED = ['ConfigError', 'EmbeddedPostgresError', 'MigrationError', 'Bac
 /** Prints one line for an error that the operator can fix, and the whole error otherwise. */
 function complain(error: unknown, more = ''): void {
   const { code = '', message, stack, cause } = error as Error & { code?: string };
-  const isExpected = EXPECTED.includes((error as Error).name);
+  const isExpected = EXPECTED.includes((error as Error).name) || DISK_IS_FULL.includes(code);
   const whole = [stack ?? String(error), ...(cause instanceof Error ? [`because: ${cause.message}`] : [])].join('\n');
   process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? whole)}${more}\n`);
 }

@@ -44,6 +44,20 @@ async function account(...words: string[]) {
   return { code, said: said.join('\n') };
 }
 
+/** The same in a process whose writes to files fail, as on a full disk. @returns the exit code and the error */
+async function onFullDisk(...words: string[]) {
+  const main = join(import.meta.dir, '../../server/main.ts');
+  const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 0; exec "$@"', 'sh', process.execPath, main, 'account'];
+  const { DATABASE_URL, DATA_DIR, SECRET_KEY, OBJECT_STORE_URL } = config;
+  const child = Bun.spawn([...limited, ...words], {
+    env: { ...process.env, DATABASE_URL, DATA_DIR, SECRET_KEY, OBJECT_STORE_URL, LOG_LEVEL: 'silent' },
+    stdout: 'ignore',
+    stderr: 'pipe',
+  });
+  const err = await child.stderr.text();
+  return [await child.exited, err.trim()];
+}
+
 async function create(name = uniqueName('Tenant')) {
   const { said } = await account('create', name, '--email', 'admin@tenant.example');
   const id = /Account (\S+) was/.exec(said)![1]!;
@@ -291,7 +305,13 @@ describe('the data of an account', () => {
     await expect(account('delete', tenant.id, '--confirm', 'x')).rejects.toThrow('Confirm it by its name');
     expect(await remove()).toMatchObject({ code: 1, said: expect.stringContaining('1 stream keeps a log') });
     const entries = await db.$count(auditEvents, eq(auditEvents.account_id, tenant.id));
-    const { code } = await remove('--leave-logs', '--audit', join(folder, 'audit.jsonl'));
+    const audit = join(folder, 'audit.jsonl');
+    expect(await onFullDisk('delete', tenant.id, '--confirm', tenant.name, '--leave-logs', '--audit', audit)).toEqual([
+      1,
+      `The audit log was not written to ${audit}, and nothing deleted: EFBIG: file too large, write`,
+    ]);
+    expect([existsSync(audit), await db.$count(accounts, eq(accounts.id, tenant.id))]).toEqual([false, 1]);
+    const { code } = await remove('--leave-logs', '--audit', audit);
     expect(code).toBe(0);
     expect(Object.entries(await counts(tenant.id)).filter(([, rows]) => rows > 0)).toEqual([]);
     expect(await counts(other.id)).toEqual(others);

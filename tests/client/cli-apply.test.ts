@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { differences } from '../../client/cli/apply/difference.ts';
 import { createApp } from '../../server/http/app.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
-import { commandLine } from '../support/cli.ts';
+import { CLI, commandLine } from '../support/cli.ts';
 import { testDeps } from '../support/database.ts';
 
 const service = await testDeps({ role: 'worker' });
@@ -16,7 +16,10 @@ afterAll(async () => {
   await app.server?.stop(true);
   await worker.stop();
 });
-const cli = commandLine({ url: `http://127.0.0.1:${app.server!.port}`, key: service.api_key });
+const login = { url: `http://127.0.0.1:${app.server!.port}`, key: service.api_key };
+const cli = commandLine(login);
+/** The kernel ends each write to a file, as it does on a full disk. */
+const ON_A_FULL_DISK = ['sh', '-c', 'trap "" XFSZ; ulimit -f 0; exec "$@"', 'sh', process.execPath, CLI];
 
 const PIPELINES = `version: 1
 sources:
@@ -324,6 +327,24 @@ describe('export', () => {
     expect(text).not.toContain('the first token');
     const again = await cli.run(['apply', '-f', 'exported.yaml', '--yes'], { env: secrets });
     expect(again).toMatchObject({ code: 0, out: expect.stringContaining('No changes: 4 items') });
+  });
+
+  test.each([
+    ['an export', ['export', '-o', 'full.yaml']],
+    ['a plan', ['apply', '-f', join(cli.folder, 'exported.yaml'), '--dry-run', '--save-plan', 'full.yaml']],
+    ['a login', ['login', `http://127.0.0.1:${app.server!.port}`, '--key-stdin']],
+  ])('that finds no room for %s keeps the former file, and names the reason', async (_, args) => {
+    const limited = commandLine(login, ON_A_FULL_DISK);
+    const path = args[0] === 'login' ? limited.file : join(limited.folder, 'full.yaml');
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, 'the former file');
+    const { code, err } = await limited.run(args, { env: secrets, input: service.api_key });
+    expect([code, err.trim()]).toEqual([
+      1,
+      `Cannot write ${path.endsWith('.yaml') ? 'full.yaml' : path}: EFBIG: file too large, write`,
+    ]);
+    expect(readdirSync(dirname(path)).filter((name) => name.includes('partial'))).toEqual([]);
+    expect(readFileSync(path, 'utf8')).toBe('the former file');
   });
 
   test('leaves out what the service fills in', async () => {

@@ -193,12 +193,16 @@ describe('a backup', () => {
     expect(manifestOf(at('first')).key_id).toBe(deps.secrets.key_id);
   });
 
-  test('that cannot be written leaves nothing, and names the reason', async () => {
-    // The kernel ends writes beyond this size, as it does on a full disk.
-    const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 1; exec "$@"', 'sh'];
-    const ended = await command(['backup', at('full')], {}, limited);
+  test.each([
+    [['backup'], 'The backup was not written: EFBIG: file too large'],
+    [['account', 'export', account_id], 'The account was not exported: EFBIG: file too large'],
+    [['rotate-key'], 'EFBIG: file too large'],
+  ])('that cannot be written leaves nothing, and names the reason: %p', async (words, reason) => {
+    // The kernel ends writes, as it does on a full disk.
+    const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 0; exec "$@"', 'sh'];
+    const ended = await command([...words, at('full')], {}, limited);
     expect(ended.code).toBe(1);
-    expect(ended.err).toStartWith('The backup was not written: ');
+    expect(ended.err).toStartWith(reason);
     expect(ended.err.trim().split('\n')).toHaveLength(1);
     expect(readdirSync(folder).filter((name) => name.startsWith('full'))).toEqual([]);
   });
@@ -324,9 +328,10 @@ describe('commands', () => {
 
   test('doctor finds nothing in a healthy installation, and names each problem of a sick one', async () => {
     const healthy = await command(['doctor'], { DATABASE_URL: control.url });
-    expect(healthy.out).toContain('ok       secret key');
+    expect(healthy.out).toContain('ok       secret key\nok       root key\n');
     const sick = postgres(control.url, { max: 1 });
     await sick`update installation set held_at = now()`;
+    await sick`insert into root_keys (key_id, version, wrapped_root) values ('a key', 2, 'a root that is not used')`;
     await sick`update account_connectors set status = 'broken' where connector_type = 'source'`;
     await sick`insert into pgboss.job (name, data, start_after) values ('execute_task', '{}', now() - interval '1 hour')`;
     await sick.end();
@@ -339,6 +344,7 @@ describe('commands', () => {
     for (const problem of [
       /^problem {2}object store: it cannot be written/m,
       /^problem {2}secret key: SECRET_KEY has the id/m,
+      /^problem {2}root key: its rotation was interrupted\. Complete it by: rotate-key --root$/m,
       /^problem {2}queue: 1 jobs of execute_task wait, the oldest for 60 minutes/m,
       /^problem {2}schedules: they are held since a restore/m,
       /^problem {2}sources: the source ".*" is broken/m,

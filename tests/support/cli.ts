@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll } from 'bun:test';
 import { until } from './until.ts';
 
-const MAIN = join(import.meta.dir, '../../client/cli/main.ts');
+export const CLI = join(import.meta.dir, '../../client/cli/main.ts');
 const WAITED_MS = 20_000;
 
 export interface Ended {
@@ -24,7 +24,7 @@ export interface Session {
 }
 
 /** The command line as a subprocess with its own configuration folder. */
-export function commandLine(login: { url?: string; key?: string } = {}, program = [process.execPath, MAIN]) {
+export function commandLine(login: { url?: string; key?: string } = {}, program = [process.execPath, CLI]) {
   const folder = mkdtempSync(join(tmpdir(), 'cli-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   const env = {

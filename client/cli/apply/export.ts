@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import type { Cli } from '../context.ts';
+import { saveFile } from '../save-file.ts';
 import {
   connectionBody,
   connectorBody,
@@ -41,7 +42,7 @@ export async function exportPipelines(
   };
   const text = stringify(document, { lineWidth: 100 });
   if (flags.output === undefined) return cli.print(text.trimEnd());
-  await Bun.write(flags.output, text);
+  saveFile(flags.output, text);
   const secrets = [...new Set([...text.matchAll(/(?<!\$)\$\{(\w+)\}/g)].map(([, name]) => name))];
   cli.print(`Saved ${flags.output}${secrets.length > 0 ? `. Before \`apply\`, set ${secrets.join(', ')}` : ''}`);
 }

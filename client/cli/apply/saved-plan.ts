@@ -1,6 +1,6 @@
-import { chmodSync, writeFileSync } from 'node:fs';
 import { CommandError, UsageError } from '../exit.ts';
 import { readObject, type TextFile } from '../read-document.ts';
+import { saveFile } from '../save-file.ts';
 import type { PlanOptions, Step } from './plan.ts';
 
 /** What a step does, without secrets. The revision is that of the item when it was planned. */
@@ -36,8 +36,7 @@ export const plannedStep = (step: Step): PlannedStep => {
 
 /** Readable by the user alone: a file may hold a secret in place of a variable. */
 export function savePlan(path: string, plan: SavedPlan): void {
-  writeFileSync(path, `${JSON.stringify(plan, null, 2)}\n`, { mode: 0o600 });
-  chmodSync(path, 0o600);
+  saveFile(path, `${JSON.stringify(plan, null, 2)}\n`, 0o600);
 }
 
 /** @throws UsageError unless the file is a plan for this service. */

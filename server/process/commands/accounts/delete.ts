@@ -1,7 +1,8 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { deleteRows } from '../../../../db/accounts/delete.ts';
+import { BackupError } from '../../../../db/backup.ts';
 import { auditTable, writeRows } from '../../../../db/accounts/export.ts';
 import { objectKeys } from '../../../../db/accounts/owned-tables.ts';
 import { type AccountRow, accounts, connectionRuns, connections, verifications } from '../../../../db/schema/index.ts';
@@ -27,6 +28,7 @@ export async function deleteAccount({ config, words: [id], flags, say }: Account
     if (flags.audit !== undefined) await writeAudit(db, account, flags.audit);
     const kept = await releaseLogs(db, account);
     if (kept > 0 && !flags['leave-logs']) {
+      if (flags.audit !== undefined) rmSync(flags.audit);
       say(`${kept} ${kept === 1 ? 'stream keeps' : 'streams keep'} a log at their sources, which workers now release`);
       say('  Repeat the command in a moment. If a source is gone, add --leave-logs');
       return 1;
@@ -61,10 +63,21 @@ async function requireDeletable(db: Db, account: AccountRow, confirm: string | u
     throw new ConfigError(`${live} ${live === 1 ? 'run has' : 'runs have'} not stopped yet. Repeat in a moment`);
 }
 
+/** After an error there is no file, so that the command can be repeated. */
 async function writeAudit(db: Db, { id: account_id }: AccountRow, path: string): Promise<void> {
-  // Fails if the file exists.
-  closeSync(openSync(path, 'wx', 0o600));
-  await db.transaction((tx) => writeRows(tx, auditTable, { account_id, path }));
+  if (existsSync(path)) throw new BackupError(`${path} exists. Name a new file for the audit log`);
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+    await db.transaction((tx) => writeRows(tx, auditTable, { account_id, path }));
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw new BackupError(
+      `The audit log was not written to ${path}, and nothing deleted: ${(error as Error).message}`,
+      {
+        cause: error,
+      },
+    );
+  }
 }
 
 /** Workers release what the sources of deleted connections keep. Returns how many streams still have something. */

@@ -1,6 +1,7 @@
 import cronstrue from 'cronstrue';
 import { badRequest } from '../platform/errors.ts';
 import { cronTicks, parseCron } from './cron-ticks.ts';
+import { dailyCron } from './daily-times.ts';
 
 /** A schedule as stored with the connection. */
 export interface Schedule {
@@ -31,8 +32,7 @@ export const isContinuous = ({ type }: Pick<Schedule, 'type'>): boolean => type 
 function cronOf(schedule: Schedule): string | null {
   if (schedule.type === 'cron') return schedule.cron_expression;
   if (schedule.type !== 'interval' || schedule.time_of_day === null) return null;
-  const [hour, minute] = schedule.time_of_day.split(':');
-  return `${Number(minute)} ${Number(hour)} * * *`;
+  return dailyCron(schedule.time_of_day);
 }
 
 /**

@@ -8,13 +8,11 @@ import {
   streamRuns,
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import { daily } from '../automation/delivery/quiet-hours.ts';
 import type { Deps } from '../deps.ts';
 import { type Digest, emitDailyDigest } from '../events/digest-events.ts';
-import { cronTicks } from '../pipeline/cron-ticks.ts';
+import { latestDaily, nextDaily } from '../pipeline/daily-times.ts';
 import { minutesLate } from './data-delays.ts';
 
-const DAYS_2_MS = 50 * 3_600_000;
 /** Names of a kind in one message. */
 const MAX_NAMES = 10;
 
@@ -39,20 +37,15 @@ async function sendNext(tx: Db, now: Date): Promise<boolean> {
   if (!due) return false;
   const { account_id, digest_at, next_digest_at } = due.settings;
   const timezone = due.settings.timezone ?? due.timezone;
-  const from = digestBefore({ timezone, digest_at: digest_at! }, new Date(next_digest_at!));
-  const [next] = cronTicks(daily(digest_at!), { timezone, after: now, count: 1 });
+  // From the digest before the one that is due.
+  const from = latestDaily(digest_at!, { timezone, until: new Date(Date.parse(next_digest_at!) - 1) });
+  const next = nextDaily(digest_at!, { timezone, after: now });
   await tx
     .update(notificationSettings)
-    .set({ next_digest_at: next!.toISOString() })
+    .set({ next_digest_at: next.toISOString() })
     .where(eq(notificationSettings.account_id, account_id));
   await emitDailyDigest(tx, account_id, await digestOf(tx, { account_id, from, until: now }));
   return true;
-}
-
-function digestBefore({ timezone, digest_at }: { timezone: string; digest_at: string }, tick: Date): Date {
-  const after = new Date(tick.getTime() - DAYS_2_MS);
-  const ticks = cronTicks(daily(digest_at), { timezone, after, count: 3 });
-  return ticks.findLast((one) => one < tick) ?? after;
 }
 
 interface Period {

@@ -9,11 +9,8 @@ import {
 } from '../../../db/schema/index.ts';
 import { SEVERITIES } from '../../../db/schema/closed-sets.ts';
 import type { Deps } from '../../deps.ts';
-import { cronTicks } from '../../pipeline/cron-ticks.ts';
+import { latestDaily, nextDaily } from '../../pipeline/daily-times.ts';
 import { sendDelivery } from './queue-deliveries.ts';
-
-/** A day of 25 hours and another one: the last start of quiet hours is among its ticks. */
-const LOOKBACK_MS = 50 * 3_600_000;
 
 export interface QuietHours {
   timezone: string;
@@ -27,19 +24,10 @@ export interface QuietHours {
  * of the gap, a time that it repeats counts once. Pure.
  */
 export function quietUntil({ timezone, quiet_from, quiet_until }: QuietHours, now: Date): Date | null {
-  const after = new Date(now.getTime() - LOOKBACK_MS);
-  const starts = cronTicks(daily(quiet_from), { timezone, after, count: 3 });
-  const begun = starts.findLast((start) => start <= now);
-  if (!begun) return null;
+  const begun = latestDaily(quiet_from, { timezone, until: now });
   // From just before the start: one gap may skip both.
-  const [end] = cronTicks(daily(quiet_until), { timezone, after: new Date(begun.getTime() - 1), count: 1 });
-  return end && now < end ? end : null;
-}
-
-/** A local time of day as a cron expression. */
-export function daily(time: string): string {
-  const [hour, minute] = time.split(':');
-  return `${Number(minute)} ${Number(hour)} * * *`;
+  const end = nextDaily(quiet_until, { timezone, after: new Date(begun.getTime() - 1) });
+  return now < end ? end : null;
 }
 
 const TO_PEOPLE: readonly DeliveryRow['type'][] = ['send_chat_message', 'send_email'];

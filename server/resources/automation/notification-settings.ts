@@ -1,15 +1,15 @@
 import { and, eq, gt, inArray } from 'drizzle-orm';
 import { z } from 'zod';
 import { accounts, deliveries, notificationSettings, type NotificationSettingsRow } from '../../../db/schema/index.ts';
-import { daily, quietUntil } from '../../automation/delivery/quiet-hours.ts';
+import { quietUntil } from '../../automation/delivery/quiet-hours.ts';
 import { sendDelivery, WAITING } from '../../automation/delivery/queue-deliveries.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { instant, text, timeZone } from '../../api/wire-types.ts';
-import { cronTicks } from '../../pipeline/cron-ticks.ts';
+import { nextDaily, TIME_OF_DAY } from '../../pipeline/daily-times.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { Severity } from './events-schema.ts';
 
-const timeOfDay = () => text(5, 5).regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'A time of day is HH:MM, from 00:00 to 23:59');
+const timeOfDay = () => text(5, 5).regex(TIME_OF_DAY, 'A time of day is HH:MM, from 00:00 to 23:59');
 
 export const NotificationSettings = z
   .object({
@@ -102,7 +102,7 @@ export async function updateNotificationSettings(
 }
 
 const nextDigest = (ctx: Ctx, digest_at: string, timezone: string) =>
-  cronTicks(daily(digest_at), { timezone, after: ctx.deps.now(), count: 1 })[0]!.toISOString();
+  nextDaily(digest_at, { timezone, after: ctx.deps.now() }).toISOString();
 
 /** The deliveries that quiet hours hold are judged anew by the settings as they are now. */
 async function lookAtHeldAgain({ db, deps, principal }: Ctx): Promise<void> {

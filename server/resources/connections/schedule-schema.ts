@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { TIME_OF_DAY } from '../../pipeline/daily-times.ts';
 import type { Schedule } from '../../pipeline/schedule.ts';
 import { instant, readOnlyKeys, text, timeZone, whole } from '../../api/wire-types.ts';
 
@@ -22,7 +23,7 @@ const fields = {
   timezone: timeZone(),
   time_of_day: z
     .string()
-    .regex(/^([01]\d|2[0-3]):[0-5]\d$/)
+    .regex(TIME_OF_DAY)
     .nullable()
     .meta({ description: '`HH:MM` in the time zone; only with interval_minutes 1440.' }),
 };

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, isNull, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { connectionRuns, type RunRow, snapshots } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -54,29 +54,31 @@ export async function recoverSnapshots(db: Db, queue: Queue): Promise<void> {
     before(snapshots.publishing_at, LOST_PUBLISHING_SECONDS),
     before(snapshots.publish_requested_at, LOST_PUBLISHING_SECONDS),
   );
-  const now = sql`clock_timestamp()`;
-  const runOf = { id: connectionRuns.id, account_id: connectionRuns.account_id };
-  const isOf = eq(connectionRuns.id, snapshots.connection_run_id);
+  await requestAgain(db, queue, { job: keepSnapshot, requested: 'requested_at', where: lacksKeeper });
+  await requestAgain(db, queue, { job: publishTables, requested: 'publish_requested_at', where: unpublished });
+}
+
+/** Sends the job again for each run whose snapshot matches, and records when. */
+async function requestAgain(
+  db: Db,
+  queue: Queue,
+  {
+    job,
+    requested,
+    where,
+  }: {
+    job: typeof keepSnapshot | typeof publishTables;
+    requested: 'requested_at' | 'publish_requested_at';
+    where: SQL | undefined;
+  },
+): Promise<void> {
   await db.transaction(async (tx) => {
-    const set = { requested_at: now };
     const lost = await tx
       .update(snapshots)
-      .set(set)
+      .set({ [requested]: sql`clock_timestamp()` })
       .from(connectionRuns)
-      .where(and(lacksKeeper, isOf))
-      .returning(runOf);
-    for (const run of lost) await requestKeeper(tx, queue, run);
-  });
-  await db.transaction(async (tx) => {
-    const set = { publish_requested_at: now };
-    const lost = await tx
-      .update(snapshots)
-      .set(set)
-      .from(connectionRuns)
-      .where(and(unpublished, isOf))
-      .returning(runOf);
-    for (const { id, account_id } of lost) {
-      await queue.send(tx, publishTables, { connection_run_id: id }, { account_id });
-    }
+      .where(and(where, eq(connectionRuns.id, snapshots.connection_run_id)))
+      .returning({ id: connectionRuns.id, account_id: connectionRuns.account_id });
+    for (const { id, account_id } of lost) await queue.send(tx, job, { connection_run_id: id }, { account_id });
   });
 }

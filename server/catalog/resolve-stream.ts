@@ -62,14 +62,14 @@ async function upToDate(
   const changes = diffStream(schema, live);
   if (changes.length === 0) return known;
   const broken = changes.filter((change) => judge(change, stream) === 'breaking');
-  if (broken.length > 0 || !found) throw new SideError('source', asError(broken));
+  if (broken.length > 0 || !found) throw new SideError('source', asError(claim.connection, broken));
   attempt.note('schema_changed', `The schema has changed at the source: ${reviewText(changes)}`);
   await deps.db.transaction((tx) => storeStream(tx, claim.source, found));
   const [row] = await deps.db
     .select({ fields: connectionStreams.fields })
     .from(connectionStreams)
     .where(eq(connectionStreams.id, stream.id));
-  return loadStream(deps, { source: claim.source, stream: { ...claim.stream, ...row } });
+  return loadStream(deps, { ...claim, stream: { ...claim.stream, ...row } });
 }
 
 /** Refuses to read past changes that wait for a review: a user may still accept fields that this run would skip. */
@@ -82,7 +82,7 @@ async function refuseUnreviewed({ deps, claim }: InUse, { schema, stream, has_ch
       change.namespace === schema.namespace &&
       (any || judge(change, stream) === 'breaking'),
   );
-  if (waiting.length > 0) throw asError(waiting, 'schema_change_unreviewed');
+  if (waiting.length > 0) throw asError(claim.connection, waiting, 'schema_change_unreviewed');
 }
 
 const CODES: Partial<Record<ReturnType<typeof changeName>, string>> = {
@@ -90,8 +90,8 @@ const CODES: Partial<Record<ReturnType<typeof changeName>, string>> = {
   field_removed: 'field_missing',
 };
 
-function asError(changes: SchemaChange[], code = codeOf(changes)): SchemaChangedError {
-  const text = reviewText(changes);
+function asError(connection: ConnectionRow, changes: SchemaChange[], code = codeOf(changes)): SchemaChangedError {
+  const text = reviewText(changes, connection);
   return new SchemaChangedError(code, text.slice(0, 1).toUpperCase() + text.slice(1));
 }
 
@@ -100,19 +100,18 @@ const codeOf = ([first]: SchemaChange[]) => (first && CODES[changeName(first)]) 
 /**
  * The claimed stream as in the catalog of the source, with overrides applied, and the stream settings of the connection
  * with the defaults that the catalog sets. `has_changes`: some change of the connection's source waits for a review; none
- * does for settings that no connection has yet, as in a preview.
+ * does without a connection, as in a preview of settings that no connection has yet.
  * @throws ConfigurationError `unknown_stream`
  */
 export async function loadStream(
   deps: Deps,
-  { source, stream }: Pick<StreamInUse, 'source' | 'stream'>,
+  { source, stream, connection }: Omit<StreamInUse, 'connection'> & { connection?: ConnectionRow },
 ): Promise<Loaded & { overrides: Overrides }> {
-  const connection_id = (stream as Partial<StreamRow>).connection_id ?? null;
   const [row] = await deps.db
     .select({
       definition: catalogStreams.definition,
       overrides: catalogStreams.overrides,
-      has_changes: sql<boolean>`exists (select from schema_changes where connection_id = ${connection_id})`,
+      has_changes: sql<boolean>`exists (select from schema_changes where connection_id = ${connection?.id ?? null})`,
     })
     .from(catalogStreams)
     .where(isInCatalog(source.id, stream));

@@ -52,12 +52,16 @@ export function summaryText(summary: ChangeSummary): string {
 
 const EXPLAINED = 3;
 
-/** What changed at the source and what to do, as the end of a sentence. Names the first three of the changes. */
-export function reviewText(changes: readonly SchemaChange[]): string {
+/**
+ * What changed at the source and what to do, as the end of a sentence. Names the first three of the changes, and the
+ * connection where the text is not shown as part of one.
+ */
+export function reviewText(changes: readonly SchemaChange[], connection?: { name: string }): string {
   const texts = changes.slice(0, EXPLAINED).map(changeText);
   const more = changes.length - texts.length;
   if (more > 0) texts.push(`${more} more`);
-  return `${texts.join('; ')}. Review the schema ${changes.length === 1 ? 'change' : 'changes'} to resume`;
+  const noun = changes.length === 1 ? 'change' : 'changes';
+  return `${texts.join('; ')}. Review the schema ${noun}${connection ? ` of connection ${connection.name}` : ''} to resume`;
 }
 
 function changeText(change: SchemaChange): string {

@@ -356,7 +356,7 @@ describe('a run that finds the change before a discovery', () => {
       retryable: false,
       stream_name: 'orders',
       message: expect.stringMatching(
-        /^Field note of .*orders no longer exists in the source\. Review the schema change to resume/,
+        /^Field note of .*orders no longer exists in the source\. Review the schema change of connection .+ to resume/,
       ),
     });
     await until(async () => (await get(created.id)).schema_change_status === 'breaking');

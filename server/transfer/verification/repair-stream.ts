@@ -39,7 +39,7 @@ export interface Repair {
 export async function repairStream(deps: Deps, ends: Ends, { verification, stream, keys }: Repair): Promise<void> {
   const { connection, source, from, to } = ends;
   const [reader, destination] = [from.connector as AnySource, to.connector as AnyDestination];
-  const { schema, stream: chosen } = await loadStream(deps, { source, stream });
+  const { schema, stream: chosen } = await loadStream(deps, { connection, source, stream });
   const plan = planTransfer({ source: reader, schema, stream: chosen });
   refuseUnrepairable({ reader, destination, stream: chosen, plan });
   await refuseBesideRun(deps.db, connection.id);

@@ -68,7 +68,7 @@ async function compared(deps: Deps, { connection, source, from, to, signal }: En
     const { display_name } = reader.digest ? writer : reader;
     throw new NotComparable('verification_not_supported', `${display_name} cannot compute digests of its rows`);
   }
-  const { schema, stream: chosen } = await loadStream(deps, { source, stream });
+  const { schema, stream: chosen } = await loadStream(deps, { connection, source, stream });
   const comparable = comparableStream({ connection, stream: chosen, schema, source: reader });
   const is_live = await isApplied(deps.db, connection);
   const since = await loadedUpTo(deps.db, stream);

@@ -63,7 +63,7 @@ export async function previewChanges(
     throw badRequest('differences_unsupported', message, { field: 'stream_id' });
   }
   try {
-    const { schema, stream } = await loadStream(ctx.deps, { source, stream: stored });
+    const { schema, stream } = await loadStream(ctx.deps, { connection, source, stream: stored });
     const plan = planTransfer({ source: source_connector, schema, stream });
     const identity = await identityOf(ctx, sides, { plan, table: tableName(connection, stream) });
     const { table } = await loadKeys(ctx.deps.db, { stream_id: stream.id, place: identity.place });

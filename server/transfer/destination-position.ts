@@ -1,7 +1,7 @@
 import type { StreamState, Writer } from '../connectors/contract/connector.ts';
 import { ConfigurationError } from '../connectors/contract/errors.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
-import { emitPositionEvent } from '../events/position-events.ts';
+import { emitPositionEvent } from '../events/stream-events.ts';
 import { continuationOf, positionsText } from '../pipeline/destination-position.ts';
 import { isForgotten } from '../runs/forgotten-runs.ts';
 import type { Attempt } from './attempt.ts';

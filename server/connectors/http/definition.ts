@@ -1,25 +1,7 @@
 import { z } from 'zod';
-import { parseYaml, pathText, rememberLast } from '../kits/rest/document.ts';
-import { compileSelector } from '../kits/rest/selector.ts';
-import { referencesIn, templateProblem, type TemplateRoot } from '../kits/rest/template.ts';
+import { name, parseYaml, pathText, rememberLast, selector, template } from '../kits/rest/document.ts';
+import { referencesIn, templateProblem } from '../kits/rest/template.ts';
 
-const template = (...roots: TemplateRoot[]) =>
-  z
-    .string()
-    .max(10_000)
-    .superRefine((text, ctx) => {
-      const problem = templateProblem(text, roots);
-      if (problem) ctx.addIssue({ code: 'custom', message: problem });
-    });
-const selector = z
-  .string()
-  .min(1)
-  .max(2000)
-  .superRefine((text, ctx) => {
-    const { problem } = compileSelector(text);
-    if (problem) ctx.addIssue({ code: 'custom', message: `Not a valid JMESPath expression: ${problem}` });
-  });
-const name = z.string().min(1).max(255);
 const OF_ROW = ['row', 'key', 'found'] as const;
 const METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'GET'] as const;
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { compileSelector } from '../kits/rest/selector.ts';
+import { selector } from '../kits/rest/document.ts';
 import { parseDefinition } from './definition.ts';
 import '../contract/parameters.ts';
 
@@ -145,37 +145,21 @@ export const HttpDestinationConfig = z
       .max(600)
       .default(60)
       .meta({ label: 'Timeout (seconds)', directs_secrets: false, group: 'advanced' }),
-    rejected_selector: z
-      .string()
-      .max(2000)
-      .superRefine((text, ctx) => {
-        const { problem } = compileSelector(text);
-        if (problem) ctx.addIssue({ code: 'custom', message: `Not a valid JMESPath expression: ${problem}` });
-      })
-      .optional()
-      .meta({
-        label: 'Rejected rows',
-        directs_secrets: false,
-        description: 'JMESPath expression that selects their list or their number in a successful response',
-        placeholder: 'errors',
-        group: 'advanced',
-      }),
-    rejected_row: z
-      .string()
-      .max(2000)
-      .superRefine((text, ctx) => {
-        const { problem } = compileSelector(text);
-        if (problem) ctx.addIssue({ code: 'custom', message: `Not a valid JMESPath expression: ${problem}` });
-      })
-      .optional()
-      .meta({
-        label: 'Position of a rejected row',
-        directs_secrets: false,
-        description:
-          'JMESPath expression that selects the position of the row in the batch, from 0, in an entry of the rejected rows',
-        placeholder: 'index',
-        group: 'advanced',
-      }),
+    rejected_selector: selector.optional().meta({
+      label: 'Rejected rows',
+      directs_secrets: false,
+      description: 'JMESPath expression that selects their list or their number in a successful response',
+      placeholder: 'errors',
+      group: 'advanced',
+    }),
+    rejected_row: selector.optional().meta({
+      label: 'Position of a rejected row',
+      directs_secrets: false,
+      description:
+        'JMESPath expression that selects the position of the row in the batch, from 0, in an entry of the rejected rows',
+      placeholder: 'index',
+      group: 'advanced',
+    }),
     delete_url: z
       .url({ protocol: /^https?$/ })
       .max(2000)

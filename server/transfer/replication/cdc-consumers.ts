@@ -13,7 +13,7 @@ import type {
 } from '../../connectors/contract/connector.ts';
 import { ConfigurationError } from '../../connectors/contract/errors.ts';
 import { pauseConnection } from '../../catalog/disable-connection.ts';
-import { emitCdcEvent } from '../../events/cdc-events.ts';
+import { emitCdcEvent } from '../../events/stream-events.ts';
 import type { Attempt } from '../attempt.ts';
 import type { Claim } from '../../runs/claim-stream.ts';
 import { isNotParked } from '../../runs/park-stream.ts';

@@ -12,7 +12,7 @@ import type { AnySource } from '../../connectors/contract/connector.ts';
 import type { Deps } from '../../deps.ts';
 import { isInCatalog } from '../../catalog/store.ts';
 import { presentable, withConnector } from '../../connector-runtime/account-connector-calls.ts';
-import { emitCdcEvent } from '../../events/cdc-events.ts';
+import { emitCdcEvent } from '../../events/stream-events.ts';
 import { SYSTEM_ACTOR } from '../../events/emit.ts';
 import { LAG_CHECK_SECONDS, pauseForLog, recordLag } from './cdc-consumers.ts';
 import { type Periodic, periodic } from '../../platform/periodic.ts';

@@ -1,3 +1,7 @@
+import { z } from 'zod';
+import { compileSelector } from './selector.ts';
+import { templateProblem, type TemplateRoot } from './template.ts';
+
 /** Aliases can expand a small document into a huge one. */
 const MAX_ALIASES = 100;
 
@@ -58,3 +62,22 @@ export function rememberLast<Result>(parse: (text: string) => Result): (text: st
     return last.result;
   };
 }
+
+/** Fields of definitions and settings, which report an invalid template or expression where it is written. */
+export const template = (...roots: TemplateRoot[]) =>
+  z
+    .string()
+    .max(10_000)
+    .superRefine((text, ctx) => {
+      const problem = templateProblem(text, roots);
+      if (problem) ctx.addIssue({ code: 'custom', message: problem });
+    });
+export const selector = z
+  .string()
+  .min(1)
+  .max(2000)
+  .superRefine((text, ctx) => {
+    const { problem } = compileSelector(text);
+    if (problem) ctx.addIssue({ code: 'custom', message: `Not a valid JMESPath expression: ${problem}` });
+  });
+export const name = z.string().min(1).max(255);

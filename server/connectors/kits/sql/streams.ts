@@ -1,3 +1,4 @@
+import { changeFields } from '../../contract/change-fields.ts';
 import type { Field, LogicalType, StreamSchema } from '../../contract/connector.ts';
 
 export const DATES: ReadonlySet<LogicalType> = new Set(['date', 'timestamp', 'timestamp_tz']);
@@ -26,6 +27,18 @@ export function streamOfFields(
     supports_date_window: cursors.some(({ type }) => isDate(type)),
   };
 }
+
+/** The same stream, read from the change log of the database. */
+export const loggedStream = (stream: StreamSchema, key: readonly string[]): StreamSchema => ({
+  ...stream,
+  fields: [...stream.fields, ...changeFields(stream.fields)],
+  change_log: true,
+  source_defined_cursor: true,
+  default_cursor_field: null,
+  source_defined_primary_key: key.length > 0 ? key.map((name) => [name]) : null,
+  is_resumable: true,
+  supports_date_window: false,
+});
 
 /**
  * A query that counts fewer than `DISTINCT_TEXTS` if the column compares different texts as equal: the texts of a UNION

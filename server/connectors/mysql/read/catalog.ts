@@ -1,7 +1,6 @@
 import type { Field, StreamSchema } from '../../contract/connector.ts';
 import { isReserved } from '../../contract/reserved-names.ts';
-import { changeFields } from '../../contract/change-fields.ts';
-import { groupRows, streamOfFields } from '../../kits/sql/streams.ts';
+import { groupRows, loggedStream, streamOfFields } from '../../kits/sql/streams.ts';
 import type { MysqlSession, Row } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 import { bareName, DIALECT, isCursorType, isSpatial, logicalType } from '../connection/types.ts';
@@ -126,17 +125,7 @@ function loggedStreamOf(database: string, rows: Row[]): StreamSchema {
     database,
     rows.filter((row) => !/VIRTUAL GENERATED/i.test(row[9] ?? '')),
   );
-  const key = keyOf(rows);
-  return {
-    ...stream,
-    fields: [...stream.fields, ...changeFields(stream.fields)],
-    change_log: true,
-    source_defined_cursor: true,
-    default_cursor_field: null,
-    source_defined_primary_key: key.length ? key.map((name) => [name]) : null,
-    is_resumable: true,
-    supports_date_window: false,
-  };
+  return loggedStream(stream, keyOf(rows));
 }
 
 function fieldOf(row: Row): Field {

@@ -1,7 +1,6 @@
 import type { ConnectorContext, Field, StreamSchema } from '../../contract/connector.ts';
 import { isReserved } from '../../contract/reserved-names.ts';
-import { groupRows, isOrdered, streamOfFields } from '../../kits/sql/streams.ts';
-import { changeFields } from '../../contract/change-fields.ts';
+import { groupRows, isOrdered, loggedStream, streamOfFields } from '../../kits/sql/streams.ts';
 import { datasetStreams } from './datasets.ts';
 import type { PgSession, Row } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
@@ -98,16 +97,7 @@ function loggedStreamOf(rows: Row[]): StreamSchema | null {
   if (!isIdentified || (kind !== 'r' && kind !== 'p')) return null;
   // The log does not contain generated columns.
   const stream = streamOf(rows.filter((row) => row[11] !== 't'));
-  return {
-    ...stream,
-    fields: [...stream.fields, ...changeFields(stream.fields)],
-    change_log: true,
-    source_defined_cursor: true,
-    default_cursor_field: null,
-    source_defined_primary_key: key.length ? key.map((name) => [name]) : null,
-    is_resumable: true,
-    supports_date_window: false,
-  };
+  return loggedStream(stream, key);
 }
 
 function fieldOf(row: Row): Field {

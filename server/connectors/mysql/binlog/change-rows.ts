@@ -73,6 +73,8 @@ export class ChangeRows {
   }
 
   begin({ domain, number }: Gtid, seconds: number): void {
+    // Most streams do not read them, and in small transactions their text costs as much as a row.
+    if (this.#factAt.length === 0) return;
     this.#facts = {
       _cdc_committed_at: `${secondsText(seconds)}+00`,
       _cdc_lsn: `${domain}/${String(number).padStart(NUMBER_DIGITS, '0')}`,

@@ -5,9 +5,9 @@ import type { ByteReader } from './byte-reader.ts';
 import { type Charsets, utf8 } from './charsets.ts';
 import { inet4Text, inet6Text, uuidText } from './network-text.ts';
 import { jsonText } from './json-text.ts';
-import { decimalBytes, decimalText, doubleText, floatText } from './number-text.ts';
+import { decimalBytes, decimalReader, doubleText, floatText } from './number-text.ts';
 import { type LoggedColumn, TYPE } from './table-map.ts';
-import { datetimeText, dateText, fractionBytes, isZeroDay, timestampText, timeText } from './time-text.ts';
+import { datetimeReader, dateText, fractionBytes, isZeroDay, timestampReader, timeText } from './time-text.ts';
 import { bareName } from '../connection/types.ts';
 
 /** Reads the value of a column as the cell that a SELECT gives. */
@@ -35,15 +35,15 @@ export function valueReader(column: LoggedColumn, field: Field, options: ValueOp
     case TYPE.double:
       return fixedOr(field, (reader) => doubleText(numberOf(reader, 8)), 8);
     case TYPE.decimal:
-      return zeroFilled(field, (reader) => decimalText(reader, size, scale));
+      return zeroFilled(field, decimalReader(size, scale));
     case TYPE.year:
       return (reader) => yearText(reader.uint(1));
     case TYPE.date:
       return dateReader(dateText, options);
     case TYPE.datetime:
-      return dateReader((reader) => datetimeText(reader, scale), options);
+      return dateReader(datetimeReader(scale), options);
     case TYPE.timestamp:
-      return dateReader((reader) => timestampText(reader, scale), options, '+00');
+      return dateReader(timestampReader(scale), options, '+00');
     case TYPE.time:
       return (reader) => timeText(reader, scale);
     case TYPE.json:
@@ -125,10 +125,20 @@ function prefixOf({ type, size, name }: LoggedColumn): number {
   }
 }
 
+/** Below it, the upper half of an integer leaves it exact as a number. */
+const EXACT_HIGH = 2 ** 21;
+
 function integerReader(type: number, unsigned: boolean): ReadValue {
   const width = INTEGER_BYTES[type]!;
   if (width === 8) {
     return (reader) => {
+      const { bytes, at } = reader;
+      const high = unsigned ? bytes.readUInt32LE(at + 4) : bytes.readInt32LE(at + 4);
+      // A bigint costs an allocation, and almost no value needs one.
+      if (high < EXACT_HIGH && high >= -EXACT_HIGH) {
+        reader.at = at + 8;
+        return String(high * 2 ** 32 + bytes.readUInt32LE(at));
+      }
       const value = reader.uint64();
       return String(unsigned ? value : BigInt.asIntN(64, value));
     };
@@ -172,9 +182,12 @@ function dateReader(
   { keep_zero_dates, onZeroDate }: ValueOptions,
   zone = '',
 ): ReadValue {
+  // Of the last value, which often is the next one's too.
+  let [known, isZero, cell] = ['', false, ''];
   return (reader) => {
     const text = read(reader);
-    if (keep_zero_dates || !isZeroDay(text)) return text + zone;
+    if (text !== known) [known, isZero, cell] = [text, !keep_zero_dates && isZeroDay(text), text + zone];
+    if (!isZero) return cell;
     onZeroDate();
     return null;
   };

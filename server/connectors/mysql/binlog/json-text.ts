@@ -1,6 +1,6 @@
 import { DataError } from '../../contract/errors.ts';
 import { ByteReader } from './byte-reader.ts';
-import { decimalText, doubleText } from './number-text.ts';
+import { decimalReader, doubleText } from './number-text.ts';
 import { TYPE } from './table-map.ts';
 
 /** Kinds of values. Large objects and arrays have offsets of four bytes. */
@@ -130,7 +130,7 @@ function opaqueText(reader: ByteReader): string {
   const value = new ByteReader(reader.take(lengthOf(reader)));
   switch (type) {
     case TYPE.decimal:
-      return decimalText(value, value.uint(1), value.uint(1));
+      return decimalReader(value.uint(1), value.uint(1))(value);
     case TYPE.date:
       return `"${momentText(value.uint64()).slice(0, 10)}"`;
     case DATETIME:

@@ -14,35 +14,55 @@ export const decimalBytes = (digits: number, scale: number): number => {
 const EXACT_DIGITS = 15;
 
 /** A DECIMAL: groups of nine digits, the first bit inverted, all bits inverted below zero. */
-export function decimalText(reader: ByteReader, digits: number, scale: number): string {
-  return digits <= EXACT_DIGITS ? shortDecimal(reader, digits, scale) : longDecimal(reader, digits, scale);
+export function decimalReader(digits: number, scale: number): (reader: ByteReader) => string {
+  return digits <= EXACT_DIGITS ? shortDecimal(digits, scale) : (reader) => longDecimal(reader, digits, scale);
 }
 
 /** One number for the digits before the point, and one for those after it. */
-function shortDecimal(reader: ByteReader, digits: number, scale: number): string {
-  const { bytes } = reader;
-  const end = reader.at + decimalBytes(digits, scale);
-  if (end > reader.end) throw new RangeError('an event of the log is cut off');
-  const isNegative = (bytes[reader.at]! & 0x80) === 0;
-  const mask = isNegative ? 0xff : 0;
-  let first = 0x80;
-  const digitsOf = (count: number) => {
-    let value = 0;
-    for (const to = reader.at + BYTES[count]!; reader.at < to; reader.at++) {
-      value = value * 256 + (bytes[reader.at]! ^ mask ^ first);
-      first = 0;
-    }
-    return value;
-  };
+function shortDecimal(digits: number, scale: number): (reader: ByteReader) => string {
+  const width = decimalBytes(digits, scale);
   const whole = digits - scale;
-  let left = digitsOf(whole % GROUP);
-  if (whole >= GROUP) left = left * 1e9 + digitsOf(GROUP);
-  let right = scale >= GROUP ? digitsOf(GROUP) : 0;
-  const rest = scale % GROUP;
-  if (rest > 0) right = right * 10 ** rest + digitsOf(rest);
-  const sign = isNegative ? '-' : '';
-  return scale === 0 ? `${sign}${left}` : `${sign}${left}.${String(right).padStart(scale, '0')}`;
+  const [wholeRest, rest] = [whole % GROUP, scale % GROUP];
+  const [wholeBytes, restBytes] = [BYTES[wholeRest]!, BYTES[rest]!];
+  const restUnit = 10 ** rest;
+  return (reader) => {
+    const { bytes, at: start } = reader;
+    const end = start + width;
+    if (end > reader.end) throw new RangeError('an event of the log is cut off');
+    reader.at = end;
+    const isNegative = (bytes[start]! & 0x80) === 0;
+    const mask = isNegative ? 0xff : 0;
+    let at = start;
+    let left = 0;
+    for (const to = at + wholeBytes; at < to; at++) left = left * 256 + byteAt(bytes, at, start, mask);
+    if (whole >= GROUP) {
+      left = left * 1e9 + groupAt(bytes, at, start, mask);
+      at += 4;
+    }
+    let right = 0;
+    if (scale >= GROUP) {
+      right = groupAt(bytes, at, start, mask);
+      at += 4;
+    }
+    if (restBytes > 0) {
+      let last = 0;
+      for (const to = at + restBytes; at < to; at++) last = last * 256 + byteAt(bytes, at, start, mask);
+      right = right * restUnit + last;
+    }
+    const sign = isNegative ? '-' : '';
+    return scale === 0 ? `${sign}${left}` : `${sign}${left}.${String(right).padStart(scale, '0')}`;
+  };
 }
+
+const byteAt = (bytes: Buffer, at: number, start: number, mask: number) =>
+  bytes[at]! ^ mask ^ (at === start ? 0x80 : 0);
+
+const groupAt = (bytes: Buffer, at: number, start: number, mask: number) =>
+  ((byteAt(bytes, at, start, mask) << 24) |
+    (byteAt(bytes, at + 1, start, mask) << 16) |
+    (byteAt(bytes, at + 2, start, mask) << 8) |
+    byteAt(bytes, at + 3, start, mask)) >>>
+  0;
 
 function longDecimal(reader: ByteReader, digits: number, scale: number): string {
   const bytes = reader.take(decimalBytes(digits, scale));

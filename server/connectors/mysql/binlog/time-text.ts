@@ -19,9 +19,6 @@ function fractionText(value: number, scale: number): string {
     .slice(0, scale)}`;
 }
 
-const fraction = (reader: ByteReader, scale: number) =>
-  scale === 0 ? '' : fractionText(bigEndian(reader, fractionBytes(scale)), scale);
-
 const clock = (packed: number) => `${two(packed >> 12)}:${two((packed >> 6) & 63)}:${two(packed & 63)}`;
 
 /** Null: a date without a year, month or day. */
@@ -33,21 +30,38 @@ export function dateText(reader: ByteReader): string {
   return `${four(packed >> 9)}-${two((packed >> 5) & 15)}-${two(packed & 31)}`;
 }
 
-export function datetimeText(reader: ByteReader, scale: number): string {
-  const packed = bigEndian(reader, 5) - 0x8000000000;
+/**
+ * Reads a value that has a fraction of a second. The rows of a statement often have the same value, and those of a
+ * transaction the same second: neither is turned into text again.
+ * @param of the text of the whole seconds, which take so many bytes
+ */
+function momentReader(bytes: number, scale: number, of: (packed: number) => string): (reader: ByteReader) => string {
+  const width = fractionBytes(scale);
+  let [seconds, head, value, text] = [-1, '', 0, ''];
+  return (reader) => {
+    const packed = bigEndian(reader, bytes);
+    const part = width === 0 ? 0 : bigEndian(reader, width);
+    if (packed === seconds && part === value) return text;
+    if (packed !== seconds) [seconds, head] = [packed, of(packed)];
+    value = part;
+    text = head + fractionText(part, scale);
+    return text;
+  };
+}
+
+export const datetimeReader = (scale: number) => momentReader(5, scale, datetimeText);
+
+function datetimeText(stored: number): string {
+  const packed = stored - 0x8000000000;
   const day = Math.floor(packed / 0x20000);
   const months = day >> 5;
   const date = `${four(Math.floor(months / 13))}-${two(months % 13)}-${two(day & 31)}`;
-  return `${date} ${clock(packed & 0x1ffff)}${fraction(reader, scale)}`;
+  return `${date} ${clock(packed & 0x1ffff)}`;
 }
 
 /** In UTC. */
-export function timestampText(reader: ByteReader, scale: number): string {
-  const seconds = bigEndian(reader, 4);
-  const parts = fraction(reader, scale);
-  if (seconds === 0) return `0000-00-00 00:00:00${parts}`;
-  return `${secondsText(seconds)}${parts}`;
-}
+export const timestampReader = (scale: number) =>
+  momentReader(4, scale, (seconds) => (seconds === 0 ? '0000-00-00 00:00:00' : secondsText(seconds)));
 
 export function secondsText(seconds: number): string {
   const text = new Date(seconds * 1000).toISOString();

@@ -66,6 +66,15 @@ function byText(plan: TransferPlan, size: number): Cell[][] {
   return decodeCopyText(Buffer.concat(mapped).toString('utf8'));
 }
 
+test('cells of any length keep every character but NUL, whichever way they are encoded', () => {
+  const codes = Array.from({ length: 0x300 }, (_, code) => String.fromCharCode(code + 1));
+  const cells = [0, 7, 30, 31, 32, 100].flatMap((length) =>
+    [...codes, '€', '😀'].map((character) => 'a'.repeat(length) + character),
+  );
+  expect(decodeCopyText(encodeCopyText([cells, ['', null]], () => {}).toString('utf8'))).toEqual([cells, ['', null]]);
+  expect(encodeCopyText([['a\0b']], () => {}).toString('utf8')).toBe('ab\n');
+});
+
 describe('mapping lines of COPY text gives the same result as mapping cells', () => {
   const numeric = { index: 2, field: field('integer'), filter: { field: 'x', operator: 'gte', value: 20 } as const };
   const text = { index: 3, field: field('string'), filter: { field: 'x', operator: 'contains', value: '\\' } as const };

@@ -77,6 +77,11 @@ export function encodeCopyText(rows: readonly Cell[][], onNul: () => void): Buff
       if (cell === null) {
         bytes[at++] = BACKSLASH;
         bytes[at++] = LETTER_N;
+        continue;
+      }
+      const end = cell.length <= SHORT ? writePlain(cell, bytes, at) : -1;
+      if (end >= 0) {
+        at = end;
       } else if (NEEDS_ESCAPE.test(cell)) {
         const escaped = escape(cell, onNul);
         const most = at + 1 + escaped.length * MAX_BYTES_OF_CHARACTER;
@@ -88,6 +93,20 @@ export function encodeCopyText(rows: readonly Cell[][], onNul: () => void): Buff
     bytes[at++] = LINE_FEED;
   }
   return bytes.subarray(0, at);
+}
+
+/** Up to this length a loop takes less time than the calls of native functions: 9 ns instead of 60 at 3 characters. */
+const SHORT = 32;
+const [BLANK, DELETE] = [0x20, 0x7f];
+
+/** @returns where the cell ends, or -1: it has a character that is escaped or takes several bytes, or may be */
+function writePlain(cell: string, bytes: Buffer, from: number): number {
+  for (let index = 0; index < cell.length; index++) {
+    const code = cell.charCodeAt(index);
+    if (code < BLANK || code >= DELETE || code === BACKSLASH) return -1;
+    bytes[from + index] = code;
+  }
+  return from + cell.length;
 }
 
 function grown(bytes: Buffer, used: number, needed: number): Buffer {

@@ -35,10 +35,10 @@ export class StagedChanges {
  * columns unchanged are kept, because it needs their values.
  */
 export function withoutOverwritten(
-  rows: readonly Cell[][],
+  rows: Cell[][],
   changes: readonly RowChange[],
   key: readonly number[],
-): { rows: Cell[][]; changes: RowChange[] } {
+): { rows: Cell[][]; changes: readonly RowChange[] } {
   const last = new Map<string, number>();
   const overwritten = new Set<number>();
   const [only] = key;
@@ -50,6 +50,7 @@ export function withoutOverwritten(
     if (before !== undefined && whole) overwritten.add(before);
     last.set(text, index);
   }
+  if (overwritten.size === 0) return { rows, changes };
   const isKept = (_: unknown, index: number) => !overwritten.has(index);
   return { rows: rows.filter(isKept), changes: changes.filter(isKept) };
 }
@@ -59,7 +60,7 @@ export function withoutOverwritten(
  * `unstaged`: upserts that need no staging, minus staged deletes.
  */
 export function rowsToStage(
-  rows: readonly Cell[][],
+  rows: Cell[][],
   changes: readonly RowChange[],
   { key, noted }: { key: readonly number[]; noted: StagedChanges },
 ): { rows: Cell[][]; unstaged: number } {

@@ -65,7 +65,7 @@ export const testBinlogServer = () =>
   ]));
 
 /** `settings`: further options of the server, such as `--innodb-buffer-pool-size=1G`. */
-export async function startMariaDb(settings: string[] = []): Promise<MariaDb & { stop(): Promise<void> }> {
+export async function startMariaDb(settings: string[] = []): Promise<MariaDb & { pid: number; stop(): Promise<void> }> {
   const user = process.getuid?.() === 0 ? systemUser() : null;
   removeOrphans();
   const home = mkdtempSync(`${FOLDERS}${process.pid}-`);
@@ -114,7 +114,7 @@ export async function startMariaDb(settings: string[] = []): Promise<MariaDb & {
     await child.exited;
     rmSync(home, { recursive: true, force: true });
   };
-  return { ...access, port, ca, sql, session, database, stop };
+  return { ...access, port, pid: child.pid, ca, sql, session, database, stop };
 }
 
 interface ServerPlace {

@@ -14,6 +14,7 @@ import { fencedOutcome } from './fenced.ts';
 import { replicate } from './replication/replicate.ts';
 import { requestLineage } from './lineage/report-lineage.ts';
 import { moveStream } from './move-stream.ts';
+import { streamAttributes } from './trace-attributes.ts';
 import type { Outcome } from '../runs/end-attempt.ts';
 import { inSpan } from '../platform/tracing/span.ts';
 import { failStream, howToTakeUp } from '../runs/worker-deaths.ts';
@@ -116,17 +117,8 @@ export async function postponeStream({ db, queue }: Deps, stream_run_id: string,
 }
 
 async function moveOne(deps: Deps, attempt: Attempt): Promise<Outcome | null> {
-  const { run, stream_run } = attempt.claim;
-  const attributes = {
-    'pipeline.account_id': run.account_id,
-    'pipeline.connection_id': run.connection_id,
-    'pipeline.connection_run_id': run.id,
-    'pipeline.stream_run_id': stream_run.id,
-    'pipeline.stream': stream_run.stream_name,
-    'pipeline.attempt': stream_run.attempt,
-  };
   try {
-    const moved = await inSpan('move stream', { attributes }, () =>
+    const moved = await inSpan('move stream', { attributes: streamAttributes(attempt.claim) }, () =>
       Promise.race([moveStream(attempt), abortTimeout(attempt)]),
     );
     return moved ?? (await fencedOutcome(attempt, null));
@@ -139,7 +131,7 @@ async function moveOne(deps: Deps, attempt: Attempt): Promise<Outcome | null> {
 async function moveAll(deps: Deps, shared: SharedAttempts): Promise<Map<Attempt, Outcome | null>> {
   const outcomes = new Map<Attempt, Outcome | null>();
   try {
-    await Promise.race([replicate(shared), abortTimeout(shared)]);
+    await shared.traced(() => Promise.race([replicate(shared), abortTimeout(shared)]));
     for (const attempt of shared.attempts) outcomes.set(attempt, { kind: 'succeeded' });
   } catch (error) {
     for (const attempt of shared.attempts) outcomes.set(attempt, await classifyError(deps, attempt, error));

@@ -1,13 +1,15 @@
 import { afterAll, expect, test } from 'bun:test';
+import postgres from 'postgres';
 import { z } from 'zod';
 import { closeDeps, createDeps } from '../../server/deps.ts';
 import { NO_TRACING, within } from '../../server/platform/tracing/span.ts';
 import { createIsolation } from '../../server/worker/isolate-stream.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
-import { testDeps } from '../support/database.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { startHttpServer } from '../support/http-server.ts';
-import { makePipeline, runEnded } from '../support/pipeline.ts';
+import { makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
+import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
 const hex = (length: number) => z.string().regex(new RegExp(`^(?!0+$)[0-9a-f]{${length}}$`));
@@ -71,6 +73,8 @@ server.on('/rows', () => Response.json([{ id: 1 }, { id: 2 }]));
 const textOf = (attributes: z.infer<typeof Attribute>[], name: string) =>
   Object.values(attributes.find(({ key }) => key === name)?.value ?? {})[0];
 
+const nameOf = ({ attributes }: z.infer<typeof Span>) => String(textOf(attributes, 'pipeline.stream'));
+
 const { host } = new URL(server.url);
 const traced = {
   EGRESS_ALLOW: [host],
@@ -87,14 +91,19 @@ const pipeline = await makePipeline(service, {
 });
 
 /** Starts a run with a worker of these settings. */
-async function run(config: Partial<typeof traced>, headers?: Record<string, string>) {
+async function run(
+  config: Partial<typeof traced>,
+  headers?: Record<string, string>,
+  { connection }: Pipeline = pipeline,
+  status = 'succeeded',
+) {
   const deps = await createDeps({ ...service.deps.config, ...config }, service.url, 'worker');
   const worker = await startWorker(deps);
   const api = testApi({ ...service, deps });
-  const { body, status } = await api.call('POST', `/connections/${pipeline.connection.id}/run`, undefined, headers);
-  expect(status).toBe(200);
+  const { body, status: answered } = await api.call('POST', `/connections/${connection.id}/run`, undefined, headers);
+  expect(answered).toBe(200);
   const ended = await runEnded(service, body);
-  expect(ended).toMatchObject({ status: 'succeeded' });
+  expect(ended).toMatchObject({ status });
   await worker.stop();
   await closeDeps(deps);
   return deps;
@@ -138,6 +147,42 @@ test('a stream in a process of its own continues the trace of its job', async ()
   expect(named('move stream')!.parentSpanId).toBe(named('execute_stream alone')!.spanId);
   expect(named('GET')!.parentSpanId).toBe(named('move stream')!.spanId);
 }, 180_000);
+
+test('streams that share a log have a span each, below that of the log', async () => {
+  const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+  const source = postgres(from.url, { max: 1, onnotice: () => {} });
+  const target = postgres(to.url, { max: 1, onnotice: () => {} });
+  try {
+    await source`create table good (id int primary key)`;
+    await source`create table refused (id int primary key, total int)`;
+    const replicated = await makePipeline(service, {
+      source: { name: 'postgres', parameters: { ...postgresParameters(from.url), replication: 'logical' } },
+      destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+      stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', primary_key: [['id']] },
+    });
+    await run({}, {}, replicated);
+    await target`alter table refused add check (total > 0)`;
+    await source`insert into good values (1)`;
+    await source`insert into refused values (1, -1)`;
+    const trace = 'e'.repeat(32);
+    await run({}, { traceparent: `00-${trace}-${'f'.repeat(16)}-01` }, replicated, 'partially_succeeded');
+    const named = (name: string) => spans.filter((span) => span.traceId === trace && span.name === name);
+    await until(() => named('read log').length > 0 && named('move stream').length > 1);
+    const [log] = named('read log');
+    expect(named('execute_stream').map(({ spanId }) => spanId)).toContain(log!.parentSpanId!);
+    const moved = named('move stream').toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+    expect(moved.map((span) => [nameOf(span), span.parentSpanId, span.status.code])).toEqual([
+      ['good', log!.spanId, 0],
+      ['refused', log!.spanId, 2],
+    ]);
+  } finally {
+    for (const { slot_name } of await source`
+      select slot_name from pg_replication_slots where database = current_database()`)
+      await source`select pg_drop_replication_slot(${slot_name})`;
+    await Promise.all([source.end(), target.end()]);
+    await Promise.all([from.drop(), to.drop()]);
+  }
+});
 
 test('requests of sources carry the trace only by setting, and nothing is traced by default', async () => {
   server.seen.length = 0;

@@ -1,10 +1,12 @@
 import type { Deps } from '../../deps.ts';
 import { type Periodic, periodic } from '../../platform/periodic.ts';
+import { activeSpan, inSpan, type Span } from '../../platform/tracing/span.ts';
 import { recordSharedProgress } from '../../runs/claim-stream.ts';
 import { endAttempt, type Outcome } from '../../runs/end-attempt.ts';
 import { isContinuous } from '../../pipeline/schedule.ts';
 import { type Attempt, ClaimLost, StopRequested, WorkerStopping } from '../attempt.ts';
 import { classifyError } from '../classify-error.ts';
+import { runAttributes, streamAttributes } from '../trace-attributes.ts';
 
 const HEARTBEAT_MS = 1000;
 /** A run of a continuous connection that could not keep a stream for now ends this much later, and the next one tries. */
@@ -19,6 +21,7 @@ export class SharedAttempts {
   #leader: Attempt | null = null;
   readonly #abort = new AbortController();
   readonly #finished = new Set<Attempt>();
+  readonly #spans = new Map<Attempt, Span>();
   /** At once: the worker shuts down, or settings have changed. */
   readonly #rollOver = new AbortController();
   /** The run has lasted long enough. */
@@ -125,8 +128,33 @@ export class SharedAttempts {
     for (const attempt of this.#live) attempt.abort(reason);
   }
 
+  /** Reads the log within a span and, below it, one for each stream, which ends with its attempt. */
+  traced<Result>(work: () => Promise<Result>): Promise<Result> {
+    const attributes = runAttributes(this.#live[0]!.claim);
+    return inSpan('read log', { attributes }, async () => {
+      for (const attempt of this.#live) {
+        const span = activeSpan()?.child('move stream', { attributes: streamAttributes(attempt.claim) });
+        if (span) this.#spans.set(attempt, span);
+      }
+      try {
+        return await work();
+      } catch (error) {
+        for (const span of this.#spans.values()) span.fail(error);
+        throw error;
+      } finally {
+        for (const attempt of this.#spans.keys()) this.#endSpan(attempt);
+      }
+    });
+  }
+
+  #endSpan(attempt: Attempt): void {
+    this.#spans.get(attempt)?.end();
+    this.#spans.delete(attempt);
+  }
+
   /** Ends one attempt with its error; the others go on. */
   async fail(attempt: Attempt, error: unknown): Promise<void> {
+    this.#spans.get(attempt)?.fail(error);
     const classified = await classifyError(this.deps, attempt, error);
     const outcome = this.is_continuous && classified?.kind === 'retry' ? failed(classified) : classified;
     await this.end(attempt, async () => {
@@ -142,6 +170,7 @@ export class SharedAttempts {
   /** Ends one attempt, whose outcome `record` stores; the others go on. */
   async end(attempt: Attempt, record: () => Promise<void>): Promise<void> {
     this.#live = this.#live.filter((one) => one !== attempt);
+    this.#endSpan(attempt);
     await attempt.close();
     await record();
   }

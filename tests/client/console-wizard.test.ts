@@ -20,6 +20,7 @@ await tables.unsafe(
     (_, n) => `create table t_${n} (id int primary key, email varchar(40), changed timestamptz)`,
   ).join(';'),
 );
+await tables.unsafe('alter table t_990 alter changed set not null, add updated_at timestamptz not null default now()');
 await tables.end();
 afterAll(() => Promise.all([warehouse.drop(), wide.drop()]));
 const opened = await site.signedIn('/console/connections/new');

@@ -5,7 +5,13 @@ import { connectionStreams, type StreamRow } from '../../db/schema/index.ts';
 import type { Field, LogicalType, StreamSchema } from '../../server/connectors/contract/connector.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
-import { applyOverrides, incompatibility, withCatalogChoices } from '../../server/pipeline/overrides.ts';
+import {
+  applyOverrides,
+  incompatibility,
+  type Overrides,
+  withCatalogChoices,
+} from '../../server/pipeline/overrides.ts';
+import { suggestSettings } from '../../server/pipeline/suggest-settings.ts';
 import { planTransfer } from '../../server/pipeline/transfer-plan.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
@@ -82,6 +88,39 @@ describe('a stream with overrides', () => {
     ]);
     const none = applyOverrides(schema, { id: { is_primary_key: false }, at: { is_cursor: false } });
     expect([none.source_defined_primary_key, none.default_cursor_field]).toEqual([null, null]);
+  });
+
+  test('is suggested to be read incrementally if its key and a cursor that is never empty are there', () => {
+    const suggest = (said: Overrides, changes: Partial<StreamSchema> = {}) => {
+      const { sync_mode, cursor_field, primary_key, reason } = suggestSettings(
+        applyOverrides({ ...schema, ...changes }, said),
+      );
+      return [sync_mode, cursor_field?.join('.') ?? null, primary_key?.join(',') ?? null, reason];
+    };
+    const filled = { at: { nullable: false } };
+    const grows =
+      'at grows with each change and id identifies the rows. Rows deleted at the source stay in the destination';
+    expect(suggest(filled)).toEqual(['incremental', 'at', 'id', grows]);
+    expect(suggest({})).toEqual([
+      'full_refresh',
+      null,
+      'id',
+      'at can be empty, and changes to such rows would be missed',
+    ]);
+    const keyless = { ...filled, id: { is_primary_key: false } };
+    expect(suggest(keyless)).toEqual([
+      'full_refresh',
+      null,
+      null,
+      'Without a primary key, changed rows cannot be merged',
+    ]);
+    expect(suggest(filled, { default_cursor_field: null })[3]).toBe('No field shows when a row was changed');
+    expect(suggest(filled, { supported_sync_modes: ['full_refresh'] })[3]).toBe('The source can only read all rows');
+    const own = 'The source reports new and changed rows, and id identifies them';
+    expect(suggest({}, { source_defined_cursor: true })).toEqual(['incremental', 'at', 'id', own]);
+    const logged = suggest({}, { change_log: true, source_defined_cursor: true, default_cursor_field: null });
+    const log = 'The change log has every insert, update and delete, and id identifies the rows';
+    expect(logged).toEqual(['incremental', null, 'id', log]);
   });
 
   test('is unchanged without overrides, and by those of removed fields', () => {

@@ -1,7 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import { type CatalogStreamRow, catalogStreams } from '../../../db/schema/index.ts';
 import type { Field, StreamSchema } from '../../connectors/contract/connector.ts';
-import type { FieldOverride } from '../../pipeline/overrides.ts';
+import { applyOverrides, type FieldOverride } from '../../pipeline/overrides.ts';
+import { suggestSettings } from '../../pipeline/suggest-settings.ts';
 import { fieldName } from '../../pipeline/transfer-plan.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import type { AccountConnectorCatalogItemSchema, CatalogField } from './catalog-schema.ts';
@@ -18,9 +19,11 @@ export const schemaOf = (row: CatalogStreamRow): StreamSchema => row.definition 
 
 /** A stream in the catalog: the discovered definition and the users' overrides. */
 export function presentItem(row: CatalogStreamRow): AccountConnectorCatalogItemSchema {
-  const { fields, ...stream } = schemaOf(row);
+  const schema = schemaOf(row);
+  const { fields, ...stream } = schema;
   return {
     ...stream,
+    suggested_settings: suggestSettings(applyOverrides(schema, row.overrides)),
     stream_id: row.id,
     display_name: null,
     fields: fields.map((field) => presentField(field, row.overrides[fieldName(field.path)])),

@@ -38,6 +38,19 @@ export const CatalogField = z
   .meta({ id: 'CatalogField' });
 export type CatalogField = z.infer<typeof CatalogField>;
 
+const SuggestedSettings = z
+  .object({
+    sync_mode: SyncMode,
+    cursor_field: z.array(z.string()).nullable(),
+    primary_key: z.array(z.array(z.string())).nullable(),
+    reason: z.string(),
+  })
+  .meta({
+    id: 'SuggestedSettings',
+    description:
+      'How to load the stream, and why: incremental where a key and a cursor are there. A connection gets these settings only if the request sets them.',
+  });
+
 export const AccountConnectorCatalogItemSchema = z
   .object({
     stream_id: z.string().meta({ format: 'uuid' }),
@@ -52,6 +65,7 @@ export const AccountConnectorCatalogItemSchema = z
     is_resumable: z.boolean(),
     supports_date_window: z.boolean(),
     suggested: z.boolean(),
+    suggested_settings: SuggestedSettings,
     fields: z.array(CatalogField).meta({ description: 'In the order of the source.' }),
     change_status: z.enum(['unchanged', 'added', 'removed', 'updated']),
     discovered_at: instant(),

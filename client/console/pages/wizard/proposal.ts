@@ -9,6 +9,8 @@ export interface WizardStream {
   key: string;
   item: CatalogItem;
   stream: Stream;
+  /** Why this sync mode is suggested; null after another one was selected. */
+  reason: string | null;
   /** Why it cannot be loaded with these settings; null if it can. */
   problem: string | null;
 }
@@ -44,23 +46,34 @@ export const rowsOf = (
     .filter(({ change_status }) => change_status !== 'removed')
     .map((item) => {
       const key = keyOf(item);
-      const stream = streamOf(item, { edit: edits[key] ?? {}, destination });
-      return { key, item, stream, problem: problemOf(stream, item) };
+      const suggestion = suggestionOf(item, destination);
+      const stream = streamOf(item, { edit: edits[key] ?? {}, suggestion, destination });
+      const reason = stream.sync_mode === suggestion.sync_mode ? suggestion.reason : null;
+      return { key, item, stream, reason, problem: problemOf(stream, item) };
     });
 
-/** Incremental where the source defines cursor and key, otherwise full refresh. */
-function suggestedMode(item: CatalogItem): Stream['sync_mode'] {
-  const { supported_sync_modes: modes, source_defined_cursor, source_defined_primary_key } = item;
-  if (source_defined_cursor && source_defined_primary_key && modes.includes('incremental')) return 'incremental';
-  return modes.includes('full_refresh') ? 'full_refresh' : (modes[0] ?? 'full_refresh');
+/** What the service suggests, unless the destination cannot merge the rows of an incremental read by their key. */
+function suggestionOf(
+  { suggested_settings, supported_sync_modes }: CatalogItem,
+  destination: readonly DestinationSyncMode[],
+) {
+  const merges = destination.length === 0 || destination.includes('append_dedup');
+  if (merges || suggested_settings.sync_mode === 'full_refresh' || !supported_sync_modes.includes('full_refresh')) {
+    return suggested_settings;
+  }
+  const reason = 'The destination cannot merge changed rows by their key';
+  return { ...suggested_settings, sync_mode: 'full_refresh' as const, cursor_field: null, reason };
 }
 
-function streamOf(
-  item: CatalogItem,
-  { edit, destination }: { edit: StreamEdit; destination: readonly DestinationSyncMode[] },
-): Stream {
-  const sync_mode = edit.sync_mode ?? suggestedMode(item);
-  const primary_key = edit.primary_key ?? item.source_defined_primary_key;
+interface StreamInput {
+  edit: StreamEdit;
+  suggestion: CatalogItem['suggested_settings'];
+  destination: readonly DestinationSyncMode[];
+}
+
+function streamOf(item: CatalogItem, { edit, suggestion, destination }: StreamInput): Stream {
+  const sync_mode = edit.sync_mode ?? suggestion.sync_mode;
+  const primary_key = edit.primary_key ?? suggestion.primary_key;
   const modes = writeModes(sync_mode, destination);
   const best = modes.find((mode) => primary_key || !NEEDS_KEY.includes(mode)) ?? 'append';
   return {

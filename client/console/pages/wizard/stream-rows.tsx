@@ -20,7 +20,7 @@ interface StreamRowsProps {
   change: (row: WizardStream, edit: StreamEdit) => void;
 }
 
-const ROW_PX = 57;
+const ROW_PX = 74;
 
 /** The streams of the source. The open row shows its settings. */
 export function StreamRows({ rows, destination_modes, isReverse, preview, change }: StreamRowsProps) {
@@ -61,7 +61,7 @@ interface LineProps {
 }
 
 function Line({ row, isOpen, toggle, change }: LineProps) {
-  const { key, stream, item, problem } = row;
+  const { key, stream, item, reason, problem } = row;
   return (
     <div className="stream-line">
       <Checkbox
@@ -75,6 +75,7 @@ function Line({ row, isOpen, toggle, change }: LineProps) {
           <span className="dimmed stream-how">
             {stream.selected ? describeStream(row) : pluralize(item.fields.length, 'field')}
           </span>
+          {stream.selected && reason && <span className="dimmed stream-how">{reason}</span>}
         </span>
         {problem && <Status value="warning" label={problem} />}
         {item.change_status === 'added' && <span className="dimmed nowrap">New</span>}

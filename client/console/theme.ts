@@ -1,4 +1,4 @@
-import { Alert, Button, createTheme, Drawer, Modal, Select, TextInput } from '@mantine/core';
+import { Alert, Button, createTheme, Drawer, Input, Modal, Select, TextInput } from '@mantine/core';
 
 /**
  * Component defaults. Colours and sizes live in styles/tokens.css, because the content security policy forbids style
@@ -12,6 +12,10 @@ export const theme = createTheme({
   components: {
     Alert: Alert.extend({ defaultProps: { variant: 'light' } }),
     Button: Button.extend({ defaultProps: { size: 'sm' } }),
+    // Descriptions have different heights: above the inputs of a row, they would put these at different heights, too.
+    InputWrapper: Input.Wrapper.extend({
+      defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] },
+    }),
     Modal: Modal.extend({
       defaultProps: { lockScroll: false, centered: true, closeButtonProps: { 'aria-label': 'Close' } },
     }),

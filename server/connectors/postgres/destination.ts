@@ -104,8 +104,8 @@ async function schemaCheck(session: PgSession, schema: string): Promise<CheckRes
     const fix = 'Let the owner of the database run one of the statements, then test again.';
     return { title, status: 'failed', message: problem, fix, statements };
   }
-  const message = `${problem}. Set a destination schema in each connection, or let its owner run the first statement`;
-  return { title, status: 'skipped', message, statements };
+  const fix = 'Set a destination schema in each connection, or let its owner run the first statement.';
+  return { title, status: 'skipped', message: problem, fix, statements };
 }
 
 async function schemas(ctx: Context): Promise<Record<string, string>> {

@@ -52,7 +52,9 @@ export async function validateParameter(
   if (redirected) result.errors.push({ code: 'secrets_required', message: redirected.message });
   if (checked_remotely) {
     const sealed = sealParameters(ctx.deps, connector, { row, all: parsed.config });
-    result.errors.push(...(await remoteErrors(ctx, { ...row, ...sealed })));
+    const found = await remoteFindings(ctx, { ...row, ...sealed });
+    result.errors.push(...found.errors);
+    result.warnings.push(...found.warnings);
   }
   const is_valid = result.errors.length === 0;
   return {
@@ -83,12 +85,20 @@ const needsRemoteCheck = ({ group, validates_remotely, directs_secrets }: Connec
 
 const finding = ({ code, message }: ParameterProblem): Finding => ({ code, message });
 
-async function remoteErrors(ctx: Ctx, candidate: AccountConnectorRow): Promise<Finding[]> {
+/** A check that was skipped but names a remedy is about the value, too, such as a schema that others can write to. */
+async function remoteFindings(ctx: Ctx, candidate: AccountConnectorRow) {
   const { result, error } = await testAccountConnector(ctx.deps, candidate, actorOf(ctx.principal));
-  if (error) return [{ code: error.code, message: error.message }];
-  return result.checks
-    .filter((check) => check.status === 'failed')
-    .map((check) => ({ code: 'check_failed', message: check.message ?? check.title }));
+  if (error) return { errors: [{ code: error.code, message: error.message }], warnings: [] };
+  const found = (wanted: typeof result.checks, code: string) =>
+    wanted.map(({ message, title }): Finding => ({ code, message: message ?? title }));
+  const skipped = result.checks.filter(({ status, fix }) => status === 'skipped' && fix);
+  return {
+    errors: found(
+      result.checks.filter(({ status }) => status === 'failed'),
+      'check_failed',
+    ),
+    warnings: found(skipped, 'check_skipped'),
+  };
 }
 
 function normalized(connector: AnyConnector, parameter: ConnectorParameter, candidate: Record<string, unknown>) {

@@ -1,6 +1,6 @@
 import { Button, SegmentedControl } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
@@ -8,6 +8,7 @@ import { SearchField } from '../../components/search-field.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Status } from '../../components/status.tsx';
+import type { AccountConnector as SelectedAccountConnector } from '../account-connectors/account-connector.tsx';
 import { carriesRows, ConnectorGallery, NewConnectorForm } from '../account-connectors/new-account-connector.tsx';
 import { SelectedConnector } from './selected-connector.tsx';
 
@@ -19,10 +20,12 @@ interface ConnectorStepProps {
   type: Side;
   selected_id: string | null;
   select: (id: string | null) => void;
+  /** Settings of the connection that belong to the selected one. */
+  settings?: (connector: SelectedAccountConnector) => ReactNode;
 }
 
 /** Selects an existing source or destination, or creates one. */
-export function ConnectorStep({ type, selected_id, select }: ConnectorStepProps) {
+export function ConnectorStep({ type, selected_id, select, settings }: ConnectorStepProps) {
   const list = useQuery(trpc.account_connectors.list.queryOptions({ connector_type: type }));
   const systems = useQuery(trpc.connectors.list.queryOptions(undefined, { staleTime: Infinity }));
   const loadsRows = ({ connector_id }: AccountConnector) => {
@@ -31,12 +34,18 @@ export function ConnectorStep({ type, selected_id, select }: ConnectorStepProps)
   };
   return (
     <QueryView query={list}>
-      {(all) => <ConnectorSelection {...{ type, selected_id, select }} all={all.filter(loadsRows)} />}
+      {(all) => <ConnectorSelection {...{ type, selected_id, select, settings }} all={all.filter(loadsRows)} />}
     </QueryView>
   );
 }
 
-function ConnectorSelection({ type, all, selected_id, select }: ConnectorStepProps & { all: AccountConnector[] }) {
+function ConnectorSelection({
+  type,
+  all,
+  selected_id,
+  select,
+  settings,
+}: ConnectorStepProps & { all: AccountConnector[] }) {
   const mayCreate = usePermission(`${type}s.create`);
   const [mode, setMode] = useState<'existing' | 'new'>('existing');
   const [system, setSystem] = useState<Connector | null>(null);
@@ -62,7 +71,9 @@ function ConnectorSelection({ type, all, selected_id, select }: ConnectorStepPro
       )}
       <div className="stack" hidden={tab !== 'existing'}>
         <Existing {...{ type, all, selected_id, select }} />
-        {selected_id !== null && <SelectedConnector key={selected_id} type={type} id={selected_id} />}
+        {selected_id !== null && (
+          <SelectedConnector key={selected_id} type={type} id={selected_id} settings={settings} />
+        )}
       </div>
       <div className="stack" hidden={tab !== 'new'}>
         {system && (

@@ -99,12 +99,6 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
 const DestinationFields = ({ draft, set }: Pick<DraftState, 'draft' | 'set'>) => (
   <>
     <TextInput
-      label="Destination schema"
-      placeholder="Destination default"
-      value={draft.destination_schema}
-      onChange={(event) => set({ destination_schema: event.currentTarget.value })}
-    />
-    <TextInput
       label="Table prefix"
       placeholder="None"
       value={draft.table_prefix}
@@ -132,16 +126,17 @@ function stepOf(field: string): StepName | null {
   if (field.startsWith('streams')) return 'streams';
   if (field.startsWith('schedule')) return 'schedule';
   if (field === 'source_id') return 'source';
-  return field === 'destination_id' ? 'destination' : null;
+  return field === 'destination_id' || field === 'destination_schema' ? 'destination' : null;
 }
 
 function Summary({ selection, go }: Pick<ReviewStepProps, 'selection' | 'go'>) {
   const { source, destination, selected, draft } = selection;
   const { preview } = useSchedulePreview(draft.schedule);
+  const into = draft.destination_schema.trim() === '' ? '' : `, schema ${draft.destination_schema.trim()}`;
   const lines: [step: StepName, label: string, value: string, more: string][] = [
     ['source', 'Source', source?.name ?? '', source?.connector_display_name ?? ''],
     ['streams', 'Streams', pluralize(selected.length, 'stream'), describeModes(selected)],
-    ['destination', 'Destination', destination?.name ?? '', destination?.connector_display_name ?? ''],
+    ['destination', 'Destination', destination?.name ?? '', `${destination?.connector_display_name}${into}`],
     ['schedule', 'Schedule', preview?.description ?? '…', ''],
   ];
   return (

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
 import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Remedy } from '../account-connectors/checks.tsx';
@@ -15,14 +16,25 @@ import { TestButton } from '../account-connectors/test-button.tsx';
 interface SelectedConnectorProps {
   type: 'source' | 'destination';
   id: string;
+  /** Settings of the connection that the test depends on. */
+  settings?: ((connector: AccountConnector) => ReactNode) | undefined;
 }
 
 /** The last test of the selected source or destination, with its parameters to fix a failed one. */
-export function SelectedConnector({ type, id }: SelectedConnectorProps) {
+export function SelectedConnector({ type, id, settings }: SelectedConnectorProps) {
   const connector = useQuery(
     trpc.account_connectors.get.queryOptions({ connector_type: type, account_connector_id: id }),
   );
-  return <QueryView query={connector}>{(data) => <TestDetails connector={data} />}</QueryView>;
+  return (
+    <QueryView query={connector}>
+      {(data) => (
+        <>
+          {settings && <div className="fields">{settings(data)}</div>}
+          <TestDetails connector={data} />
+        </>
+      )}
+    </QueryView>
+  );
 }
 
 function TestDetails({ connector }: { connector: AccountConnector }) {
@@ -35,6 +47,7 @@ function TestDetails({ connector }: { connector: AccountConnector }) {
       connector_id: connector.connector_id,
     }),
   );
+  const isInChecks = last_test?.checks.some(({ message }) => message === status_message);
   return (
     <Section
       title={name}
@@ -51,7 +64,9 @@ function TestDetails({ connector }: { connector: AccountConnector }) {
       }
     >
       <div className="stack selected-side">
-        {status_message && !hasTunnelProblem(connector) && <p className="stream-error">{status_message}</p>}
+        {status_message && !isInChecks && !hasTunnelProblem(connector) && (
+          <p className="stream-error">{status_message}</p>
+        )}
         <TunnelState connector={connector} disabled={!mayUpdate} />
         {last_test && last_test.checks.length > 0 && (
           <ul className="checks">

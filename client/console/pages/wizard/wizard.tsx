@@ -8,6 +8,7 @@ import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Page } from '../../components/page.tsx';
 import { ConnectorStep } from './connector-step.tsx';
+import { DestinationSchema } from './destination-schema.tsx';
 import { useDraft } from './draft.ts';
 import { ReviewStep } from './review-step.tsx';
 import { ScheduleStep } from './schedule-step.tsx';
@@ -62,6 +63,7 @@ function Wizard() {
         type="destination"
         selected_id={draft.draft.destination_id}
         select={(destination_id) => draft.set({ destination_id })}
+        settings={(destination) => <DestinationSchema destination={destination} draft={draft} />}
       />
     ),
     schedule: <ScheduleStep draft={draft} />,

@@ -15,7 +15,9 @@ export function streamOfFields(
 ): StreamSchema {
   const { key = [], ...named } = about;
   const cursors = fields.filter((field) => field.is_cursor_candidate);
-  const usual = cursors.find(({ path, type }) => isDate(type) && MODIFICATION_TIME.test(path[0] ?? ''));
+  const times = cursors.filter(({ path, type }) => isDate(type) && MODIFICATION_TIME.test(path[0] ?? ''));
+  // Changes to rows without a cursor are not found.
+  const usual = times.find(({ nullable }) => !nullable) ?? times[0];
   return {
     ...named,
     fields,

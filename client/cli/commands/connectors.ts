@@ -74,7 +74,9 @@ export const accountConnectors = (type: Type) =>
         docs: help(`Delete a ${type} that no connection uses`, { examples: [`${type}s delete Shop`] }),
       }),
     },
-    docs: { brief: `Manage ${type}s: list, show, create, update, test, delete` },
+    docs: {
+      brief: `Manage ${type}s: ${type === 'source' ? 'webhook, preview, ' : ''}list, show, create, update, test, delete`,
+    },
   });
 
 const webhook = () =>

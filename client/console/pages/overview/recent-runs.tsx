@@ -21,10 +21,10 @@ export function RecentRuns() {
                 <li key={run.id}>
                   <Link
                     href={`/console/connections/${run.connection_id}/runs/${run.id}`}
-                    className="grow"
+                    className="grow numbered-link"
                     title={`${run.connection_name} #${run.number}`}
                   >
-                    {run.connection_name} <span className="number">#{run.number}</span>
+                    <span>{run.connection_name}</span> <span className="number">#{run.number}</span>
                   </Link>
                   <span className="dimmed number">{formatCompact(run.rows_loaded)} rows</span>
                   <span className="dimmed">

@@ -17,6 +17,8 @@ export function CopyField({ label, description, value }: { label: string; descri
         ref={input}
         label={label}
         description={description}
+        // The button beside the input stands at the lower edge of the field.
+        inputWrapperOrder={['label', 'description', 'input', 'error']}
         value={value}
         readOnly
         className="grow"

@@ -57,7 +57,7 @@ const Table = ({ rows }: { rows: Row[] }) => (
       <tbody>
         {rows.map((row) => (
           <tr key={row.connection_id}>
-            <td>
+            <td className="any-name">
               {row.connection_deleted ? (
                 <>
                   {row.connection_name} <span className="dimmed">(deleted)</span>
@@ -70,10 +70,10 @@ const Table = ({ rows }: { rows: Row[] }) => (
               </div>
             </td>
             <td className="end number">{formatCount(row.rows_total)}</td>
-            <td className="end number">{row.percent_of_total} %</td>
+            <td className="end number nowrap">{formatShare(row.percent_of_total)} %</td>
             <td className="end number">{formatCount(row.credits_used)}</td>
             <td className="end number">{formatCount(row.runs)}</td>
-            <td className="end number">{changeOf(row.previous_period_change_percent)}</td>
+            <td className="end number nowrap">{changeOf(row.previous_period_change_percent)}</td>
             <td className="dimmed">
               {row.streams
                 .slice(0, 3)
@@ -86,5 +86,7 @@ const Table = ({ rows }: { rows: Row[] }) => (
     </table>
   </div>
 );
+
+const formatShare = (percent: number) => percent.toFixed(1);
 
 const changeOf = (percent: number | null) => (percent === null ? 'New' : `${percent > 0 ? '+' : ''}${percent} %`);

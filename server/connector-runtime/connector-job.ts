@@ -6,6 +6,7 @@ import type {
   ConsentAnswer,
   ConsentRequest,
   Dataset,
+  DefinitionDraft,
   Field,
   LogMark,
   ReadRequest,
@@ -65,7 +66,14 @@ export interface ParseJob extends Pick<ConnectorSettings, 'type' | 'name' | 'par
   operation: 'parse';
 }
 
-export type ConnectorJob = CallJob | ParseJob;
+/** Drafts the definition of an API. */
+export interface DraftJob {
+  operation: 'draft';
+  name: string;
+  openapi: string;
+}
+
+export type ConnectorJob = CallJob | ParseJob | DraftJob;
 
 /** Part of the result. A discovery gives an item per stream, a read one per batch, the others one item. */
 export interface ConnectorItem {
@@ -84,6 +92,7 @@ export interface ConnectorItem {
     page: { records: string[]; found: number; fields: Field[]; next: RequestRecord | null } | null;
   };
   parsed?: ParsedParameters;
+  drafted?: DefinitionDraft;
   mark?: LogMark;
   sequences?: SourceSequence[];
   advanced?: AdvancedSequence[];

@@ -20,6 +20,7 @@ import type {
   CallJob,
   ConnectorItem,
   ConnectorJob,
+  DraftJob,
   Exchanged,
   LockedSecret,
   ParseJob,
@@ -31,6 +32,7 @@ const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 
 async function* doJob(job: ConnectorJob, parent: ParentCalls): AsyncGenerator<ConnectorItem> {
   if (job.operation === 'parse') yield { parsed: parsed(job) };
+  else if (job.operation === 'draft') yield { drafted: drafted(job) };
   else yield* callConnector(job, parent);
 }
 
@@ -38,6 +40,14 @@ function parsed({ type, name, parameters }: ParseJob) {
   const connector = findConnector(type, name);
   if (!connector) throw new ConfigurationError('unknown_connector', `Unknown connector ${name}`);
   return parseParameters(connector, parameters);
+}
+
+function drafted({ name, openapi }: DraftJob) {
+  const connector = findConnector('source', name);
+  if (connector?.type !== 'source' || !connector.draftDefinition) {
+    throw new ConfigurationError('draft_unsupported', `${name} has no definitions to draft`);
+  }
+  return connector.draftDefinition(openapi);
 }
 
 /** One call of a connector. What it opens is closed at its end. */

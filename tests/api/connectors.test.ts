@@ -148,3 +148,25 @@ describe('POST /connector_rights', () => {
     expect((await call('POST', '/connector_rights', unknown)).status).toBe(404);
   });
 });
+
+describe('POST /definition_drafts', () => {
+  const draft = (openapi: object, more: object = {}) =>
+    call('POST', '/definition_drafts', { openapi: JSON.stringify(openapi), ...more });
+  const schema = { type: 'array', items: { type: 'object', properties: { id: {} } } };
+  const paths = { '/orders': { get: { responses: { 200: { content: { 'application/json': { schema } } } } } } };
+  const described = { openapi: '3.1.0', servers: [{ url: 'https://shop.example.com' }], paths };
+
+  test('200: a definition with what was guessed', async () => {
+    const { status, body } = await draft(described);
+    expect([status, body.streams]).toMatchObject([200, [{ name: 'orders', path: '/orders' }]]);
+    expect(body.definition).toContain('base_url: https://shop.example.com');
+  });
+
+  test.each([
+    ['another document', {}, {}, 'invalid_openapi'],
+    ['a document without lists', { ...described, paths: {} }, {}, 'no_lists'],
+    ['another connector', described, { connector_name: 'postgres' }, 'draft_unsupported'],
+  ])('400: %s', async (_what, openapi, more, code) => {
+    expect(await draft(openapi, more)).toMatchObject({ status: 400, body: { code } });
+  });
+});

@@ -46,6 +46,7 @@ const NEEDED: Record<string, Needed> = {
   'POST /account_connectors/{account_connector_id}/source_tasks/export_metadata': ['metadata.export'],
   'POST /stream_previews': ['data.preview'],
   'POST /page_trials': ['sources.create', 'sources.update'],
+  'POST /definition_drafts': ['sources.create', 'sources.update'],
   'GET /oauth_consents/{oauth_consent_id}': [],
   'POST /oauth_consents': ['sources.create', 'destinations.create', 'sources.update', 'destinations.update'],
   'POST /account_connectors/{account_connector_id}/dataset_trials': ['data.preview'],

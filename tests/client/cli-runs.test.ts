@@ -81,6 +81,24 @@ describe('sources create', () => {
   });
 });
 
+describe('sources draft', () => {
+  test('prints parameters that a preview reads: 0; what is not an OpenAPI document: 1', async () => {
+    const content = { 'application/json': { schema: { type: 'array', items: { properties: { id: {} } } } } };
+    const openapi = {
+      openapi: '3.1.0',
+      servers: [{ url: 'https://{shop}.example.com' }],
+      paths: { '/orders': { get: { responses: { 200: { content } } } }, '/me': { get: {} } },
+    };
+    const draft = (input: string) => cli.run(['sources', 'draft', '--openapi', '-'], { input });
+    const { code, out, err } = await draft(JSON.stringify(openapi));
+    expect([code, Bun.YAML.parse(out)]).toMatchObject([0, { config: { shop: '' } }]);
+    expect(out).toContain('base_url: https://{{ config.shop }}.example.com');
+    expect(err).toContain('No stream for /me: The document describes no JSON response');
+    const refused = await draft('swagger: "1.2"');
+    expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('Not an OpenAPI 3 or Swagger 2 document')]);
+  }, 60_000);
+});
+
 describe('sources preview', () => {
   test('shows the first page of a definition from a file: 0; an error of the service: 1', async () => {
     const shop = startHttpServer();

@@ -103,6 +103,7 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /schedules/preview', 'preview_schedule'],
   ['POST /stream_previews', 'preview_stream'],
   ['POST /page_trials', 'try_page'],
+  ['POST /definition_drafts', 'draft_definition'],
   ['POST /connector_rights', 'describe_connector_rights'],
   ['POST /oauth_consents', 'begin_oauth_consent'],
   ['GET /oauth_consents/{oauth_consent_id}', 'get_oauth_consent'],

@@ -48,7 +48,7 @@ const NAME = 'Name, unique prefix of the name, or id';
 export const accountConnectors = (type: Type) =>
   buildRouteMap<string, Cli>({
     routes: {
-      ...(type === 'source' ? { webhook: webhook(), preview: preview() } : {}),
+      ...(type === 'source' ? { webhook: webhook(), preview: preview(), draft: draft() } : {}),
       list: buildCommand<Shown, [], Cli>({
         loader: async () => {
           const { listOf } = await actions();
@@ -126,6 +126,34 @@ const preview = () =>
       examples: [
         'sources preview --file shop-api.yaml --stream orders',
         "sources preview 'Shop API' --file shop-api.yaml -o json",
+      ],
+    }),
+  });
+
+const draft = () =>
+  buildCommand<Shown & { openapi: string }, [], Cli>({
+    loader: async () => {
+      const { draftDefinition } = await import('../actions/draft-definition.ts');
+      return withCli((cli, flags) => draftDefinition(cli, flags));
+    },
+    parameters: {
+      flags: {
+        ...shown,
+        openapi: {
+          kind: 'parsed',
+          parse: String,
+          brief: 'OpenAPI 3 or Swagger 2 document in YAML or JSON; - reads standard input',
+          placeholder: 'path',
+        },
+      },
+      aliases: shownAliases,
+    },
+    docs: help('Draft the definition of an http_api source from an OpenAPI document', {
+      about:
+        'Prints the definition. Comments in it name what was guessed; try each stream with `sources preview` before the source is created. Nothing is stored.',
+      examples: [
+        'sources draft --openapi openapi.json > shop-api.yaml',
+        'sources draft --openapi openapi.yaml -o json',
       ],
     }),
   });

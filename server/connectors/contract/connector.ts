@@ -80,6 +80,18 @@ export interface TriedPage {
   next: Pick<RequestRecord, 'method' | 'url' | 'headers' | 'body'> | null;
 }
 
+/** The definition of an API, drafted from a description of it, for a user to confirm. */
+export interface DefinitionDraft {
+  definition: string;
+  /** `assumptions`: what was guessed, as sentences. */
+  streams: { name: string; path: string; assumptions: string[] }[];
+  /** Operations without a stream. */
+  left_out: { path: string; reason: string }[];
+  /** Names of the values that the definition uses. */
+  config: string[];
+  secrets: string[];
+}
+
 interface ConnectorBase<Config> extends ConnectorDescription {
   /** Unique among connectors of the same `type`. */
   name: string;
@@ -180,6 +192,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   receiver?: Receiver<Config>;
   /** Reads the first page of a stream (null: of the first one), for users who write the definition of an API. */
   tryPage?(ctx: ConnectorContext<Config>, stream_name: string | null): Promise<TriedPage>;
+  /** Drafts a definition from an OpenAPI document. Sends no requests. @throws ConfigurationError */
+  draftDefinition?(openapi: string): DefinitionDraft;
   /** Opens a snapshot of a stream for a comparison with its destination. */
   digest?(ctx: ConnectorContext<Config>, comparison: SourceComparison): Promise<Digester>;
   /** The sequences that number rows of these tables, and those of their schemas that belong to no column. */

@@ -7,6 +7,7 @@ import { allSlices, firstPage, readPages } from './pages.ts';
 import type { StreamDefinition } from './definition.ts';
 import { readStream } from './read.ts';
 import { HttpApiConfig } from './settings.ts';
+import { draftDefinition } from './openapi/draft-definition.ts';
 
 export const httpApiSource = defineSource<HttpApiConfig>({
   type: 'source',
@@ -25,6 +26,7 @@ export const httpApiSource = defineSource<HttpApiConfig>({
   discover,
   read: readStream,
   tryPage,
+  draftDefinition,
 });
 
 /** Reads the first page of the first stream, which exercises URL, credentials, path and selector. */

@@ -25,6 +25,7 @@ import {
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { listSecretUses, SecretUsesQuery, SecretUseSchema } from './secrets/uses.ts';
 import { updateAccountConnector } from './update.ts';
+import { DefinitionDraft, DefinitionDraftRequest, draftDefinition } from './trials/draft-definition.ts';
 import { DatasetTrial, DatasetTrialRequest, tryDataset } from './trials/try-dataset.ts';
 import { PageTrial, PageTrialRequest, tryPage } from './trials/try-page.ts';
 import { validateParameter } from './validate-parameter.ts';
@@ -102,6 +103,20 @@ export const accountConnectorsRouter = router({
     )
     .output(PageTrial)
     .mutation(({ ctx, input }) => tryPage(ctx, input)),
+  draftDefinition: act(['sources.create', 'sources.update'])
+    .concat(
+      rest('POST', '/definition_drafts', {
+        operation_id: 'draft_definition',
+        summary: 'Draft the definition of an API from an OpenAPI document',
+        description:
+          'Each GET operation that returns a list becomes a stream. Pagination, keys and cursors are guessed from names, and each guess is listed to be confirmed. Nothing is requested or stored.',
+        addition: true,
+        body: DefinitionDraftRequest,
+        errors: [400],
+      }),
+    )
+    .output(DefinitionDraft)
+    .mutation(({ ctx, input }) => draftDefinition(ctx, input)),
   tryDataset: act('data.preview')
     .concat(
       rest('POST', '/account_connectors/{account_connector_id}/dataset_trials', {

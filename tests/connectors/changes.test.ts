@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { Cell, RowChange } from '../../server/connectors/contract/connector.ts';
-import { ConfigurationError } from '../../server/connectors/contract/errors.ts';
+import { ConfigurationError, ConnectorError } from '../../server/connectors/contract/errors.ts';
 import { DELETE, TRUNCATE, UPSERT } from '../../server/connectors/contract/changes.ts';
 import { batchOf, column } from './postgres-support.ts';
 import { targetPlaces } from './target-places.ts';
@@ -109,6 +109,45 @@ for (const place of targetPlaces({ together: true })) {
           ['4', 'made', null],
           ['5', 'second', '5'],
         ]);
+      });
+
+      test.skipIf(place.name === 'mysql')('rows pass unique values on within a commit', async () => {
+        await load(
+          { mode },
+          batchOf(['a', 'b', 'c', 'd', 'e'].map((name, index) => row(index + 1, name, '2024-01-01'))),
+        );
+        await place.run(`alter table ${tableName()} add own varchar(10)`);
+        await place.run(`update ${tableName()} set own = concat('own ', name)`);
+        await place.run(`create unique index ${tableName()}_name on ${tableName()} (name)`);
+        if (place.name !== 'duckdb') {
+          const child = `${tableName()}_child`;
+          await place.run(`create table ${child} as select id as parent from ${tableName()} where id < 3`);
+          await place.run(`alter table ${child} add foreign key (parent) references ${tableName()} (id)`);
+        }
+        const counts = await load(
+          { mode, ...second },
+          changesOf(
+            [row(1, 'b', '2024-02-01'), UPSERT],
+            [row(2, 'a', null), without(2)],
+            [row(3, null), DELETE],
+            [row(6, 'c'), UPSERT],
+            [row(7, 'd'), UPSERT],
+            [row(4, 'f'), UPSERT],
+            [row(5, 'e', '2024-01-01'), UPSERT],
+          ),
+        );
+        expect(await all('id, name, extract(month from t.at), own')).toEqual([
+          ['1', 'b', '2', 'own a'],
+          ['2', 'a', '1', 'own b'],
+          ['4', 'f', null, 'own d'],
+          ['5', 'e', '1', 'own e'],
+          ['6', 'c', null, null],
+          ['7', 'd', null, null],
+        ]);
+        expect(counts).toMatchObject({ rows_updated: 3, rows_deleted: 1 });
+        const taken = changesOf([row(1, 'z'), UPSERT], [row(8, 'a'), UPSERT]);
+        expect(await errorOf(load({ mode, ...third }, taken))).toBeInstanceOf(ConnectorError);
+        expect((await content()).length).toBe(6);
       });
 
       test('a truncate removes the rows of table and stage, but not later ones', async () => {

@@ -158,7 +158,7 @@ describe.each(Object.entries(PLACES))('rows rejected by the merge: %s', (name, {
       ];
       const counts = await load(target(table), upserts(rows));
       expect(counts).toMatchObject({ rows_rejected: 2, rows_loaded: 4 });
-      expect(await content(table)).toEqual(['2 c', '4 b', '5 e', '9 new', '1 a'].toSorted());
+      expect(await content(table)).toEqual(['1 b', '2 c', '5 e', '9 new']);
     });
 
     it('violating a deferred foreign key', async () => {

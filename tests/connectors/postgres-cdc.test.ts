@@ -67,6 +67,14 @@ describe('a table read by CDC', () => {
       [1, 'b'],
       [2, 'a'],
     ]);
+    await sides.destination.sql`create unique index on traded (name)`;
+    await sql(`update traded set name = '' where id = 1; update traded set name = 'b' where id = 2;
+      update traded set name = 'a' where id = 1`);
+    await follower.run();
+    expect(await there('traded', 'id, name')).toEqual([
+      [1, 'a'],
+      [2, 'b'],
+    ]);
   });
 
   test('unchanged TOAST values are kept, even if the key changes', async () => {

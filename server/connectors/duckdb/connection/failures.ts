@@ -19,6 +19,9 @@ export const isMisfit = (error: unknown) =>
 /** A rule of the table. */
 export const isViolation = (error: unknown) => textOf(error).startsWith('Constraint Error');
 
+/** A value that a unique index has already. */
+export const isDuplicate = (error: unknown) => /^Constraint Error: .*duplicate key/i.test(textOf(error));
+
 export interface Place {
   /** Whole: DuckDB names it, users are not told. */
   path: string;

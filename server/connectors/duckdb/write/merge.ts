@@ -1,16 +1,26 @@
 import type { SqlSession } from '../../kits/sql/dialect.ts';
-import { type Merged, mergePlan, removal, removesMissing, runMerge, type StagedMerge } from '../../kits/sql/merge.ts';
+import {
+  exchangePlan,
+  type Merged,
+  mergePlan,
+  removal,
+  removesMissing,
+  runMerge,
+  type StagedMerge,
+} from '../../kits/sql/merge.ts';
 import type { Target } from '../../kits/sql/target.ts';
-import { identifier } from '../connection/sql.ts';
+import { identifier, literal } from '../connection/sql.ts';
 import { valueSql } from '../connection/types.ts';
 import { duckdb } from './dialect.ts';
 import { WAITING } from './rejects.ts';
 import type { Stage } from './stage.ts';
 
 const LATEST = 'temp.main.latest';
+/** The rows that an exchange puts back. */
+const OLD = 'temp.main.old';
 
-/** Merges the stage into the table, in the open transaction. */
-export async function merge(session: SqlSession, target: Target, stage: Stage): Promise<Merged> {
+/** Merges the stage into the table, in the open transaction. `exchange`: rows pass unique values on. */
+export async function merge(session: SqlSession, target: Target, stage: Stage, exchange = false): Promise<Merged> {
   const staged = stagedMerge(target, stage);
   const run = async (text: string) => (await session.query(text)).count;
   if (stage.rows === 0) {
@@ -18,6 +28,7 @@ export async function merge(session: SqlSession, target: Target, stage: Stage): 
     return { updated: 0, deleted: removesMissing(target, staged) ? await run(removal(duckdb, target, { where })) : 0 };
   }
   await stage.assertPresent(target.primary_key);
+  if (exchange) return exchangeRows(session, target, staged);
   return runMerge(session, mergePlan(duckdb, target, staged, cursorOrder(target)), {
     keep: async (latest) => void (await run(`CREATE OR REPLACE TEMP TABLE latest AS ${latest}`)),
     async upsert(text) {
@@ -28,6 +39,22 @@ export async function merge(session: SqlSession, target: Target, stage: Stage): 
     },
     drop: async () => void (await run(`DROP TABLE ${LATEST}`)),
   });
+}
+
+async function exchangeRows(session: SqlSession, target: Target, staged: StagedMerge): Promise<Merged> {
+  const run = async (text: string) => (await session.query(text)).count;
+  const { rows } = await session.query(`SELECT name FROM pragma_table_info(${literal(target.relation)})`);
+  const names = rows.map(([name]) => name!);
+  const plan = exchangePlan(duckdb, target, staged, { names, old: OLD, overriding: '', order: cursorOrder(target) });
+  await run(`CREATE OR REPLACE TEMP TABLE latest AS ${plan.latest}`);
+  let deleted = 0;
+  for (const text of plan.removals) deleted += await run(text);
+  await run(`CREATE OR REPLACE TEMP TABLE old AS ${plan.old}`);
+  await run(plan.free);
+  const updated = await run(plan.putBack);
+  if (plan.putNew !== null) await run(plan.putNew);
+  for (const table of [LATEST, OLD]) await run(`DROP TABLE ${table}`);
+  return { updated, deleted };
 }
 
 function stagedMerge(target: Target, stage: Stage): StagedMerge {

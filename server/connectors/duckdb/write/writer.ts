@@ -12,7 +12,7 @@ import { createTable } from '../../kits/sql/tables.ts';
 import { isMerge, type Target } from '../../kits/sql/target.ts';
 import { type Loaded, type RowLoad, SqlWriter } from '../../kits/sql/writer.ts';
 import { type Engine, execute, sessionOf } from '../connection/engine.ts';
-import { duckDbError, isMisfit, type Place } from '../connection/failures.ts';
+import { duckDbError, isDuplicate, isMisfit, type Place } from '../connection/failures.ts';
 import { writing } from '../connection/file-access.ts';
 import type { DuckDbDestinationConfig } from '../connection/settings.ts';
 import { relation } from '../connection/sql.ts';
@@ -95,28 +95,33 @@ class FileLoad implements RowLoad {
     await this.#rejects?.clear();
   }
 
-  /** Repeats the commit without each row that breaks a rule of the table, where such rows are kept. */
+  /**
+   * Repeats the commit as an exchange of unique values after a duplicate, then without each row that breaks a rule of the
+   * table, where such rows are kept.
+   */
   async #commitRows(record: (loaded: Loaded) => Promise<void>): Promise<void> {
     const { connection } = this.work.engine;
-    while (true) {
+    for (let exchange = false; ; ) {
+      const load = () => this.#loadRows(exchange);
       try {
         return await inTransaction(connection, async () => {
           const { taken: rows, bytes } = this.#stage;
           // The fence comes first: a fenced attempt must learn that, not what is wrong with its rows.
           const extra = { [READY]: this.#fresh && JSON.stringify(readyTable(this.work.target, this.#fresh)) };
           await record({ rows, bytes, extra });
-          const done = await this.#loadRows();
+          const done = await load();
           await this.#rejects?.commit();
           if (done.updated + done.deleted > 0) await record({ rows, bytes, extra, ...done });
         });
       } catch (error) {
-        if (!(await this.#rejects?.takeViolation(error, () => this.#loadRows()))) throw error;
+        if (!exchange && isMerge(this.work.target) && isDuplicate(error)) exchange = true;
+        else if (!(await this.#rejects?.takeViolation(error, load))) throw error;
       }
     }
   }
 
   /** Brings the staged rows into the table, in the open transaction. */
-  async #loadRows(): Promise<Merged> {
+  async #loadRows(exchange: boolean): Promise<Merged> {
     const { engine, target } = this.work;
     const { connection } = engine;
     const name = this.#fresh ?? target.table;
@@ -124,7 +129,7 @@ class FileLoad implements RowLoad {
     const isNew = existing === null || target.mode === 'overwrite';
     if (existing && isNew) await execute(connection, `DROP TABLE ${relation(target.schema, name)}`);
     if (isNew) await createTable({ session: this.#session, dialect: duckdb }, target, { name, key: [] });
-    if (isMerge(target)) return merge(this.#session, target, this.#stage);
+    if (isMerge(target)) return merge(this.#session, target, this.#stage, exchange);
     const deleted = target.replace_window ? await deleteWindow(connection, target, target.replace_window) : 0;
     await this.#stage.insert(relation(target.schema, name));
     return { updated: 0, deleted };

@@ -9,7 +9,8 @@ import { refusedKey } from '../connection/failures.ts';
 import type { PgSession } from '../connection/session.ts';
 import { identifier } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
-import { runPlan } from './merge.ts';
+import { exchangeRows } from './exchange.ts';
+import { BEFORE_PLAN, runPlan } from './merge.ts';
 import type { PgTarget } from './target.ts';
 
 interface Work {
@@ -18,8 +19,20 @@ interface Work {
   stage: Stage;
 }
 
-const mergeStage = ({ session, target, stage }: Work): Promise<Merged> =>
-  runPlan(session, { target, name: stage.latest }, mergePlan(postgres, target, stagedMerge(postgres, target, stage)));
+/** Merges the stage. A row that may have taken a unique value before another one released it makes it an exchange. */
+async function mergeStage(work: Work): Promise<Merged> {
+  const { session, target, stage } = work;
+  const plan = mergePlan(postgres, target, stagedMerge(postgres, target, stage));
+  try {
+    return await runPlan(session, { target, name: stage.latest }, plan);
+  } catch (error) {
+    if (!(error instanceof DataError) || error.code !== 'duplicate_key') throw error;
+    await session.query(`rollback to savepoint ${BEFORE_PLAN}`);
+    const merged = await exchangeRows(work);
+    if (merged === null) throw error;
+    return merged;
+  }
+}
 
 /**
  * Merges the stage, and keeps rows that break a rule of the table where rejected rows are kept.

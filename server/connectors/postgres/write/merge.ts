@@ -1,4 +1,11 @@
-import { deleteUsing, type Merged, type MergeDialect, type MergePlan, updateFrom } from '../../kits/sql/merge.ts';
+import {
+  deleteUsing,
+  type ExchangePlan,
+  type Merged,
+  type MergeDialect,
+  type MergePlan,
+  updateFrom,
+} from '../../kits/sql/merge.ts';
 import type { PgSession, Row } from '../connection/session.ts';
 import { SORT_MEMORY } from '../connection/sort-memory.ts';
 import type { PgTarget } from './target.ts';
@@ -21,18 +28,27 @@ export const mergeSql: MergeDialect = {
     return `insert into ${relation} as t (${names}) select ${names} from (${from}) as s
       on conflict (${key.join(', ')}) do ${replace}`;
   },
+  afterRemovals: (count) => Array.from({ length: count }, (_, at) => finished(removed(at))).join(' and '),
   // Cheaper than row_number().
   firstOfKey: ({ from, columns, key, order }) =>
     `select distinct on (${key}) ${columns} from ${from} order by ${key}, ${order}`,
 };
 
-/** Runs a plan as one statement. `name`: of the last change of each key. */
+const removed = (at: number) => `removed${at}`;
+
+/** True. The server runs the step to its end before it takes a row of the step with this condition. */
+const finished = (step: string) => `(select count(*) from ${step}) >= 0`;
+
+/** The savepoint to which `runPlan` can be undone. */
+export const BEFORE_PLAN = 'before_plan';
+
+/** Runs a plan as one statement, after a savepoint. `name`: of the last change of each key. */
 export async function runPlan(
   session: PgSession,
   about: { target: PgTarget; name: string },
   plan: MergePlan,
 ): Promise<Merged> {
-  await session.query(SORT_MEMORY);
+  await session.query(`savepoint ${BEFORE_PLAN}; ${SORT_MEMORY}`);
   const { rows } = await session.query(planStatement(about, plan), { slow: true });
   return mergedOf(rows);
 }
@@ -41,17 +57,31 @@ export async function runPlan(
 export function planStatement({ target, name }: { target: PgTarget; name: string }, plan: MergePlan): string {
   const { latest, removals, patch, put } = plan;
   const upsert = 'upsert' in put ? `${put.upsert} returning ${isNew(target)}` : `${put.update} returning false`;
-  const removed = removals.map((text, at) => ({ step: `removed${at}`, text }));
   const steps = [
     ...(latest === null ? [] : [`${name} as materialized (${latest})`]),
+    ...removals.map((text, at) => `${removed(at)} as (${text} returning 1)`),
     `merged as (${upsert} as is_new)`,
-    ...removed.map(({ step, text }) => `${step} as (${text} returning 1)`),
     ...(patch === null ? [] : [`patched as (${patch} returning 1)`]),
   ];
   const count = (step: string, filter = '') => `(select count(*)${filter} from ${step})`;
   const updated = [count('merged', ' filter (where not is_new)'), ...(patch === null ? [] : [count('patched')])];
-  const deleted = removed.map(({ step }) => count(step));
+  const deleted = removals.map((_, at) => count(removed(at)));
   return `with ${steps.join(',\n')} select ${updated.join(' + ')}, ${deleted.join(' + ') || '0'}`;
+}
+
+/** An exchange as one statement, whose only row is read by `mergedOf`. `old`: the step of the rows that change. */
+export function exchangeStatement(plan: ExchangePlan, { name, old }: { name: string; old: string }): string {
+  const { latest, removals, free, putBack, putNew } = plan;
+  const removedFirst = removals.map((_, at) => finished(removed(at)));
+  const steps = [
+    `${name} as materialized (${latest})`,
+    ...removals.map((text, at) => `${removed(at)} as (${text} returning 1)`),
+    `${old} as (${free} returning t.*)`,
+    `put_back as (${putBack} where ${[...removedFirst, finished(old)].join(' and ')} returning 1)`,
+    ...(putNew === null ? [] : [`put_new as (${putNew} and ${finished('put_back')} returning 1)`]),
+  ];
+  const deleted = removals.map((_, at) => `(select count(*) from ${removed(at)})`);
+  return `with ${steps.join(',\n')} select (select count(*) from put_back), ${deleted.join(' + ') || '0'}`;
 }
 
 export function mergedOf([row = []]: readonly Row[]): Merged {

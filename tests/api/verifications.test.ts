@@ -397,6 +397,48 @@ describe('sources without SQL for it, by reading their cells', () => {
   });
 });
 
+describe('files as destinations, by reading them', () => {
+  const written = join(deps.config.DATA_DIR, 'files', 'written [1]');
+
+  test.each(['csv', 'jsonl', 'parquet'])(
+    '%s: every type is equal after a load, and lost rows are found',
+    async (format) => {
+      const table = `${format}_rows`;
+      await source.unsafe(
+        `create table ${table} (id text primary key, ${TYPES.map(([type], at) => `c${at} ${type}`).join(', ')})`,
+      );
+      for (const at of [0, 1])
+        await source.unsafe(
+          `insert into ${table} values ('Key ${at}', ${TYPES.map(([, values]) => values[at]).join(', ')})`,
+        );
+      await source.unsafe(`insert into ${table} (id) select 'n' || n from generate_series(1, 20) n`);
+      const files = await make.connector('destination', 'file', {
+        path: 'written [1]',
+        format,
+        gzip: format === 'jsonl',
+      });
+      const connection = await loaded(table, { connection: { destination_id: files.id } });
+      const equal = await verify(connection);
+      const isNumber = (at: number) => TYPES[at]![0].startsWith('numeric');
+      expect(equal).toMatchObject({ status: 'succeeded', stream: { source_rows: 22, destination_rows: 22 } });
+      expect(equal.stream.columns).toEqual(['id', ...columns.filter((_, at) => !isNumber(at))]);
+      const [name] = await Array.fromAsync(new Bun.Glob(`${table}/*`).scan(written));
+      const file = Bun.file(join(written, name!));
+      if (format === 'csv') {
+        await Bun.write(file, (await file.text()).replace('-32768', '5').replace('n20', 'n21'));
+        const { stream } = await verify(connection, { repair: true });
+        expect(stream).toMatchObject({ different: 1, missing: 1, extra: 1, reason: { code: 'repair_not_supported' } });
+        expect(stream.reason.message).toContain('replaces all rows');
+        await run(connection);
+        expect(await verify(connection)).toMatchObject({ status: 'succeeded' });
+      } else {
+        await file.delete();
+        expect((await verify(connection)).stream.reason.code).toBe('destination_table_missing');
+      }
+    },
+  );
+});
+
 test('CDC: what the last run could not see is no difference, what it has lost is', async () => {
   await source`create table followed (id int primary key, n int)`;
   await source`insert into followed select n, n from generate_series(1, 40) n`;

@@ -4,6 +4,7 @@ import { FileDestinationConfig } from '../kits/files/settings/files.ts';
 import { destinationCheckSteps } from '../kits/files/stores.ts';
 import { checkInOrder } from '../kits/files/stores/check-steps.ts';
 import { openTableWriter } from '../kits/files/table-writer.ts';
+import { digestTable } from './digest.ts';
 
 export const fileDestination = defineDestination<FileDestinationConfig>({
   type: 'destination',
@@ -22,4 +23,5 @@ export const fileDestination = defineDestination<FileDestinationConfig>({
   }),
   check: async (ctx) => ({ checks: await checkInOrder(destinationCheckSteps(ctx)) }),
   open: openTableWriter,
+  digest: digestTable,
 });

@@ -48,7 +48,7 @@ export const fileSource = defineSource<FileSourceConfig>({
   discover: async (ctx) => [await discoverStream(ctx)],
   describe,
   read,
-  digest: async (ctx, comparison) => new ReadingDigester(comparison, (request) => read(ctx, request)),
+  digest: async (ctx, comparison) => ReadingDigester.ofSource(comparison, (request) => read(ctx, request)),
   byteFormats: fileByteFormats,
   copy: async (ctx, request) => copyFiles(ctx, await requireSourceFiles(ctx), request),
 });

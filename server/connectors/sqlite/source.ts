@@ -41,7 +41,7 @@ export const sqliteSource = defineSource<SqliteSourceConfig>({
   describe,
   describeDataset: async (ctx, dataset) => datasetStream(dataset, await describeApart(ctx, dataset)),
   read,
-  digest: async (ctx, comparison) => new ReadingDigester(comparison, (request) => read(ctx, request)),
+  digest: async (ctx, comparison) => ReadingDigester.ofSource(comparison, (request) => read(ctx, request)),
   keepSnapshot,
   keeps_snapshot_in_process: true,
   origin: { find: findOrigin, compare: compareFileOrigins },

@@ -118,8 +118,12 @@ function refuseUnrepairable({ reader, destination, stream, plan }: Candidate): v
           : plan.columns.some((column) => isKey(column) && (column.pushed !== 'none' || column.masking !== 'none'))
             ? `The key of ${stream.name} is masked`
             : null;
-  if (cause !== null)
-    throw new NotComparable('repair_not_supported', `${cause}. Reset the stream to load all rows again`);
+  if (cause === null) return;
+  const remedy =
+    stream.destination_sync_mode === 'overwrite'
+      ? 'The next run of the connection replaces all rows'
+      : 'Reset the stream to load all rows again';
+  throw new NotComparable('repair_not_supported', `${cause}. ${remedy}`);
 }
 
 /** A run would read and write the same rows. One that starts later raises the fence above that of the repair. */

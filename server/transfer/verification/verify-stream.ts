@@ -97,12 +97,13 @@ function refuseKey({ source: { columns, key } }: ComparableStream, forms: readon
   }
 }
 
+/** Codes of connectors' errors that are about the stream alone. */
+const REASONS = new Set(['destination_table_missing', 'keeps_versions', 'unknown_stream']);
+
 /** Null: a failure of the verification, not a property of the stream. */
 function reasonOf(thrown: unknown, redactor: Redactor): VerifiedStream['reason'] {
   const error = thrown instanceof SideError ? thrown.cause : thrown;
-  const isReason =
-    error instanceof NotComparable ||
-    (error instanceof ConfigurationError && ['destination_table_missing', 'unknown_stream'].includes(error.code));
+  const isReason = error instanceof NotComparable || (error instanceof ConfigurationError && REASONS.has(error.code));
   return isReason ? { code: error.code, message: redactor.text(error.message) } : null;
 }
 

@@ -6,6 +6,7 @@ import type {
   Digester,
   KeyDigest,
   LoadedUpTo,
+  LogicalType,
   ReadRequest,
   RowKey,
   RowsDigest,
@@ -25,8 +26,19 @@ interface DigestedRow {
   cells: Cell[];
 }
 
+/** Rows that are compared by reading them. */
+export interface ReadRows {
+  /** Of the columns, to whose canonical texts the cells are brought. */
+  types: LogicalType[];
+  /** Indexes of the columns of the key. */
+  key: number[];
+  read(): AsyncIterable<Pick<Batch, 'rows'>>;
+  /** A row is newer than what was loaded. Null: unknown. */
+  isChanged?(since: LoadedUpTo): ((cells: readonly Cell[]) => boolean) | null;
+}
+
 /**
- * Reduces the rows of a source that has no SQL for it, by the canonical texts of its cells. Each step reads all rows, and
+ * Reduces the rows of a side that has no SQL for it, by the canonical texts of its cells. Each step reads all rows, and
  * may see later ones than the step before: keys that differ are looked at again anyway.
  */
 export class ReadingDigester implements Digester {
@@ -35,17 +47,21 @@ export class ReadingDigester implements Digester {
   readonly at = { instant: new Date().toISOString(), position: null };
   readonly #texts: ((cell: Cell) => Cell)[];
 
-  constructor(
-    private readonly comparison: SourceComparison,
-    private readonly read: (request: ReadRequest) => AsyncIterable<Batch>,
-  ) {
-    const types = comparison.read.columns.map(({ field }) => field.type);
-    this.types = types.map((type) => ({ native: null, canonical: isPortable(type) }));
-    this.#texts = types.map(canonicalCell);
+  constructor(private readonly side: ReadRows) {
+    this.types = side.types.map((type) => ({ native: null, canonical: isPortable(type) }));
+    this.#texts = side.types.map(canonicalCell);
+  }
+
+  static ofSource(
+    { key, read }: SourceComparison,
+    rows: (request: ReadRequest) => AsyncIterable<Batch>,
+  ): ReadingDigester {
+    const types = read.columns.map(({ field }) => field.type);
+    return new ReadingDigester({ types, key, read: () => rows(read), isChanged: (since) => isAbove(read, since) });
   }
 
   async bounds(plan: DigestPlan, rows: number): Promise<RowKey[]> {
-    if (this.comparison.key.length === 0) return [];
+    if (this.side.key.length === 0) return [];
     const sampled: RowKey[] = [];
     for await (const { key } of this.#rows(plan)) if (key && Math.random() * rows < 1) sampled.push(key);
     const step = Math.ceil(sampled.length / MAX_BOUNDS);
@@ -53,7 +69,7 @@ export class ReadingDigester implements Digester {
   }
 
   async ranges(plan: DigestPlan, bounds: RowKey[]): Promise<RowsDigest[]> {
-    const total = this.comparison.key.length > 0 ? bounds.length + 1 : Number(HASH_GROUPS);
+    const total = this.side.key.length > 0 ? bounds.length + 1 : Number(HASH_GROUPS);
     const sums = Array.from({ length: total }, () => new Sum());
     for await (const row of this.#rows(plan)) sums[this.#rangeOf(row, bounds)]!.add(row);
     return sums.map((sum) => sum.digest());
@@ -61,7 +77,7 @@ export class ReadingDigester implements Digester {
 
   async rows(plan: DigestPlan, bounds: RowKey[], ranges: number[]): Promise<KeyDigest[]> {
     const wanted = new Set(ranges);
-    if (this.comparison.key.length > 0) {
+    if (this.side.key.length > 0) {
       return this.#byKey(plan, (row) => wanted.has(this.#rangeOf(row, bounds)), null);
     }
     // The hash is the key: rows differ by how often they are there.
@@ -88,14 +104,14 @@ export class ReadingDigester implements Digester {
     isWanted: (row: DigestedRow) => boolean,
     since: LoadedUpTo | null,
   ): Promise<KeyDigest[]> {
-    const isChanged = this.#changedSince(since);
+    const isChanged = (since && this.side.isChanged?.(since)) ?? null;
     const found = new Map<string, { key: RowKey; sum: Sum; changed: boolean }>();
     for await (const row of this.#rows(plan)) {
       if (row.key === null || !isWanted(row)) continue;
       const id = JSON.stringify(row.key);
       const one = found.get(id) ?? { key: row.key, sum: new Sum(), changed: false };
       one.sum.add(row);
-      one.changed ||= isChanged?.(row) ?? false;
+      one.changed ||= isChanged?.(row.cells) ?? false;
       found.set(id, one);
     }
     return [...found.values()].map(({ key, sum, changed }) => ({
@@ -105,20 +121,8 @@ export class ReadingDigester implements Digester {
     }));
   }
 
-  /** Only a cursor tells what was not loaded yet. Null: unknown. */
-  #changedSince(since: LoadedUpTo | null): ((row: DigestedRow) => boolean) | null {
-    const { sync_mode, cursor_field, columns } = this.comparison.read;
-    const loaded = since?.state?.cursor;
-    if (sync_mode !== 'incremental' || !cursor_field || loaded == null) return null;
-    const cursor = fieldByPath(this.comparison.read, cursor_field);
-    const index = columns.findIndex(({ field }) => field.path.join('\0') === cursor_field.join('\0'));
-    if (index < 0) return null;
-    const order = orderOf(comparisonOf(cursor));
-    return ({ cells }) => cells[index] != null && order(cells[index], loaded) > 0;
-  }
-
   #rangeOf({ key, hashes }: DigestedRow, bounds: readonly RowKey[]): number {
-    if (this.comparison.key.length === 0) return Number(hashes[0] % HASH_GROUPS);
+    if (this.side.key.length === 0) return Number(hashes[0] % HASH_GROUPS);
     if (key === null) return bounds.length;
     let [from, to] = [0, bounds.length];
     while (from < to) {
@@ -130,8 +134,8 @@ export class ReadingDigester implements Digester {
   }
 
   async *#rows({ forms }: DigestPlan): AsyncGenerator<DigestedRow> {
-    const { key, read } = this.comparison;
-    for await (const { rows } of this.read(read)) {
+    const { key } = this.side;
+    for await (const { rows } of this.side.read()) {
       for (const cells of rows) {
         const texts = cells.map((cell, at) => this.#texts[at]!(cell));
         const keyed = key.map((index) => texts[index]!);
@@ -140,6 +144,18 @@ export class ReadingDigester implements Digester {
       }
     }
   }
+}
+
+/** Only a cursor tells what was not loaded yet. */
+function isAbove(read: ReadRequest, { state }: LoadedUpTo): ((cells: readonly Cell[]) => boolean) | null {
+  const { sync_mode, cursor_field, columns } = read;
+  const loaded = state?.cursor;
+  if (sync_mode !== 'incremental' || !cursor_field || loaded == null) return null;
+  const cursor = fieldByPath(read, cursor_field);
+  const index = columns.findIndex(({ field }) => field.path.join('\0') === cursor_field.join('\0'));
+  if (index < 0) return null;
+  const order = orderOf(comparisonOf(cursor));
+  return (cells) => cells[index] != null && order(cells[index], loaded) > 0;
 }
 
 /** Two numbers of 60 bits out of the MD5 of the values with their lengths, as databases compute them. */

@@ -23,7 +23,7 @@ const NO_COUNTS: WriteCounts = { rows_loaded: 0, rows_updated: 0, rows_deleted: 
 /** The run of a claim before the first commit. */
 const NO_RUN = '';
 /** Matches the data files of any run: an overwrite replaces them. */
-const DATA_FILE = new RegExp(String.raw`^[\w-]+-\d{5}\.(${Object.keys(OUTPUT_FORMATS).join('|')})(\.gz)?$`);
+export const DATA_FILE = new RegExp(String.raw`^[\w-]+-\d{5}\.(${Object.keys(OUTPUT_FORMATS).join('|')})(\.gz)?$`);
 
 /**
  * Opens a table of files and claims the stream for the target's fence.

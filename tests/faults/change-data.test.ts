@@ -7,9 +7,12 @@ import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { closeGate } from '../support/gate.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
+import { isThorough } from '../support/thorough.ts';
 import { until } from '../support/until.ts';
 import { spawnWorker } from '../support/worker-process.ts';
 
+/** Rows of one transaction. 400,000 more cost some 5 s of processor time. */
+const LARGE_TRANSACTION = isThorough ? 500_000 : 100_000;
 /** Between transfers: as fast as they can go, they take a processor for themselves. */
 const PACE_MS = 5;
 
@@ -231,6 +234,16 @@ test('a worker killed while a run follows the log shows no total that the source
   await releaseDeadWorkers(service.deps, dead);
   worker = spawnWorker(service);
   await changes(15);
+  const counts = new Set<number>();
+  await source.unsafe(`insert into flow.giro select g, 0 from generate_series(101, ${100 + LARGE_TRANSACTION}) g`);
+  await until(
+    async () => {
+      const [row] = await destination`select count(*)::int as n from flow.giro`;
+      return counts.add(row!.n).has(20 + LARGE_TRANSACTION);
+    },
+    { timeout_ms: 60_000 },
+  );
+  expect([...counts].filter((count) => count !== 20)).toEqual([20 + LARGE_TRANSACTION]);
   goesOn.transfers = false;
   await transferring;
   await writer.end();

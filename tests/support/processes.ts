@@ -33,3 +33,21 @@ export const childrenOf = (parent: number, command: string): number[] =>
       }
     })
     .map(Number);
+
+const MS_PER_TICK = 10;
+
+/** Processor milliseconds of the living processes that this one has started. */
+export const childrenMs = (): number =>
+  childrenOf(process.pid, '')
+    .map(ticksOf)
+    .reduce((sum, ticks) => sum + ticks * MS_PER_TICK, 0);
+
+function ticksOf(pid: number): number {
+  try {
+    const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ').slice(11, 13);
+    return Number(user) + Number(system);
+  } catch {
+    // It has ended meanwhile.
+    return 0;
+  }
+}

@@ -100,6 +100,16 @@ async function jsonlSource(): Promise<Place> {
   return { ...place, good: { path: 'rows.jsonl' }, bad: { 'broken JSON': { path: 'broken.jsonl' } } };
 }
 
+async function fixedWidthSource(): Promise<Place> {
+  const place = await folderPlace();
+  const line = (id: number) => `${String(id).padStart(8)}${`Zoë ${id} ☃`.padEnd(20)}${id % 2 ? 'true' : ''}`.padEnd(33);
+  await Bun.write(join(place.filesRoot, 'rows.txt'), Array.from({ length: ROWS }, (_, id) => `${line(id)}\n`).join(''));
+  await Bun.write(join(place.filesRoot, 'short.txt'), '1\n');
+  const columns = ['id:8', 'name:20', 'on:5'];
+  const good = { path: 'rows.txt', format: 'fixed_width', fixed_width_columns: columns };
+  return { ...place, good, bad: { 'a short line': { ...good, path: 'short.txt' } } };
+}
+
 async function parquetSource(): Promise<Place> {
   const place = await folderPlace();
   const duck = await openDuckDb();
@@ -240,6 +250,7 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
   'source file': {
     csv: csvSource,
     jsonl: jsonlSource,
+    'fixed width': fixedWidthSource,
     parquet: parquetSource,
     'over HTTP': httpSource,
     'in S3': s3Source,

@@ -23,7 +23,7 @@ export const fileSource = defineSource<FileSourceConfig>({
   name: 'file',
   display_name: 'Files',
   description:
-    'CSV, JSON Lines, Parquet, Avro and Excel files in the files folder of this service, over HTTP(S) or SFTP, or in S3, Azure or Google Cloud',
+    'CSV, JSON Lines, Parquet, Avro, Excel and fixed-width files in the files folder of this service, over HTTP(S) or SFTP, or in S3, Azure or Google Cloud',
   category: 'file',
   version: '1.0.0',
   release_stage: 'generally_available',
@@ -116,7 +116,7 @@ const FILE_FIELDS: Field[] = (
 function nameOf(path: string): string {
   const segments = path
     .split('/')
-    .map((segment) => segment.replace(/(\.(csv|tsv|jsonl|ndjson|parquet|xlsx|xlsm|avro))?(\.(gz|zst|zip))?$/i, ''));
+    .map((segment) => segment.replace(/(\.(csv|tsv|jsonl|ndjson|parquet|xlsx|xlsm|avro|fwf))?(\.(gz|zst|zip))?$/i, ''));
   const plain = segments.map((segment) => segment.replace(/[*?[{].*$/, '').replace(/[-_. ]+$/, ''));
   return plain.findLast((segment) => segment !== '') ?? 'files';
 }

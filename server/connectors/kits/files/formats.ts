@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../../contract/errors.ts';
 import { avroFormat } from './formats/avro/format.ts';
 import { csvFormat } from './formats/csv/format.ts';
+import { fixedWidthFormat } from './formats/fixed-width/format.ts';
 import type { FileFormat, OutputFormat } from './formats/format.ts';
 import { jsonlFormat } from './formats/jsonl/format.ts';
 import { parquetFormat } from './formats/parquet/format.ts';
@@ -16,7 +17,12 @@ export const OUTPUT_FORMATS: Record<OutputFormatName, OutputFormat> = {
 };
 
 /** Every file format. */
-export const FORMATS: Record<FormatName, FileFormat> = { ...OUTPUT_FORMATS, xlsx: xlsxFormat, avro: avroFormat };
+export const FORMATS: Record<FormatName, FileFormat> = {
+  ...OUTPUT_FORMATS,
+  xlsx: xlsxFormat,
+  avro: avroFormat,
+  fixed_width: fixedWidthFormat,
+};
 
 /** @throws ConfigurationError if neither the setting nor the extension determines the format */
 export function formatOf(config: FileSourceConfig, file: FoundFile): FileFormat {

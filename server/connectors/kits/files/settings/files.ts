@@ -1,15 +1,22 @@
 import { z } from 'zod';
 import type { ConnectorContext } from '../../../contract/connector.ts';
+import { fixedWidthSettings, requireColumns } from './fixed-width.ts';
 import { text } from './shown-at.ts';
 import { destinationLocation, requireLocation, s3Settings, sourceLocation, sourcePlaces } from './location.ts';
 
 const OUTPUT_FORMAT_NAMES = ['csv', 'jsonl', 'parquet'] as const;
 export type OutputFormatName = (typeof OUTPUT_FORMAT_NAMES)[number];
-const FORMAT_NAMES = [...OUTPUT_FORMAT_NAMES, 'xlsx', 'avro'] as const;
+const FORMAT_NAMES = [...OUTPUT_FORMAT_NAMES, 'xlsx', 'avro', 'fixed_width'] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
 const outputLabels = { csv: 'CSV', jsonl: 'JSON Lines', parquet: 'Parquet' };
-const formatLabels = { auto: 'By file extension', ...outputLabels, xlsx: 'Excel (.xlsx)', avro: 'Avro' };
+const formatLabels = {
+  auto: 'By file extension',
+  ...outputLabels,
+  xlsx: 'Excel (.xlsx)',
+  avro: 'Avro',
+  fixed_width: 'Fixed width',
+};
 /** Windows-1252 includes what is often called Latin-1. */
 const ENCODINGS = [
   'utf-8',
@@ -82,9 +89,10 @@ const fileSource = z.object({
       label: 'Format',
       directs_secrets: false,
       description:
-        'Recognized extensions: .csv, .tsv, .jsonl, .ndjson, .parquet, .xlsx, .xlsm, .avro; text formats can also end in .gz or .zst, and files can be in .zip',
+        'Recognized extensions: .csv, .tsv, .jsonl, .ndjson, .parquet, .xlsx, .xlsm, .avro, .fwf; text formats can also end in .gz or .zst, and files can be in .zip',
       value_labels: formatLabels,
     }),
+  ...fixedWidthSettings,
   archive_members: text().optional().meta({
     label: 'Files in ZIP archives',
     directs_secrets: false,
@@ -120,11 +128,14 @@ const fileSource = z.object({
   encoding: z.enum(ENCODINGS).default('utf-8').meta({
     label: 'Encoding',
     directs_secrets: false,
-    description: 'Of CSV and JSON Lines. windows-1252 includes Latin-1',
+    description: 'Of CSV, JSON Lines and fixed-width files. windows-1252 includes Latin-1',
     group: 'advanced',
   }),
 });
-export const FileSourceConfig = fileSource.superRefine(requireLocation);
+export const FileSourceConfig = fileSource.superRefine((settings, ctx) => {
+  requireLocation(settings, ctx);
+  requireColumns(settings, ctx);
+});
 export type FileSourceConfig = z.infer<typeof FileSourceConfig>;
 
 const fileDestination = z.object({

@@ -4,8 +4,9 @@ import type { SourceContext } from '../../settings/files.ts';
 import type { FoundFile } from '../../stores/store.ts';
 import { byteChunks, checkRecordLength, isWorthParsing, wrongEncoding } from '../file-chunks.ts';
 import { type CopyPiece, type CopyReader, type FileColumn, warnOfNewColumns } from '../format.ts';
+import { misfit } from '../text-rows.ts';
 import { CsvSyntaxError } from './parser.ts';
-import { CSV_DIALECT, dialectOf, headerOfFile, malformed, misfit } from './reader.ts';
+import { CSV_DIALECT, dialectOf, headerOfFile, malformed } from './reader.ts';
 import { type CopyPlan, firstRecord, MisfitError, type Transcoded, Transcoder } from './transcoder.ts';
 
 const NEWLINE = 10;

@@ -3,7 +3,7 @@ import { DataError } from '../../../../contract/errors.ts';
 import { jsonCell, jsonType, widenType } from '../../../../cells/json-cells.ts';
 import { repeatedKey } from '../../../../cells/json-keys.ts';
 import { shortened } from '../../../../cells/value-gate.ts';
-import { checkRecordLength, textChunks } from '../file-chunks.ts';
+import { lineGroups } from '../line-groups.ts';
 import { JSON_LIMITS, tooComplexAt } from '../../../../cells/json-limits.ts';
 import { jsonErrorAt, parseExactly } from '../../../../cells/json-line.ts';
 import {
@@ -17,13 +17,6 @@ import {
 } from '../format.ts';
 import type { SourceContext } from '../../settings/files.ts';
 import type { FoundFile } from '../../stores/store.ts';
-
-interface Lines {
-  lines: string[];
-  /** Number of the first line, counted from 1. */
-  line: number;
-  bytes: number;
-}
 
 export async function jsonlColumns(ctx: SourceContext, file: FoundFile): Promise<FileColumn[]> {
   const types = new Map<string, LogicalType | null>();
@@ -68,26 +61,6 @@ export async function* jsonlRows(
     }
     if (rows.length > 0) yield { rows, bytes: Math.ceil(rows.length * share) };
   }
-}
-
-async function* lineGroups(ctx: SourceContext, file: FoundFile): AsyncGenerator<Lines> {
-  let pending = '';
-  let line = 1;
-  for await (const chunk of textChunks(file, ctx.config.encoding, ctx.signal)) {
-    const end = chunk.lastIndexOf('\n');
-    if (end < 0) {
-      // Parsed only once the line is whole: each attempt would copy all of it.
-      pending += chunk;
-      checkRecordLength(file, pending.length, line);
-      continue;
-    }
-    const text = pending + chunk.slice(0, end);
-    pending = chunk.slice(end + 1);
-    const lines = text.split('\n');
-    yield { lines, line, bytes: text.length };
-    line += lines.length;
-  }
-  if (pending !== '') yield { lines: [pending], line, bytes: pending.length };
 }
 
 function objectOf(file: FoundFile, text: string, line: number): Record<string, unknown> {

@@ -61,6 +61,7 @@ const HOMES: [what: string, imported: RegExp, home: RegExp][] = [
     /^ssh2/,
     /^server\/(connector-runtime\/ssh-tunnel|platform\/ssh-keys|connectors\/kits\/(ssh|files\/stores\/sftp)\/\w+)\.ts/,
   ],
+  ['basic-ftp', /^basic-ftp/, /^server\/connectors\/kits\/files\/stores\/ftp\//],
   ['mysql2', /^mysql2/, /^server\/connectors\/mysql\//],
   ['DuckDB', /^@duckdb\//, /^server\/connectors\/(file|duckdb|kits\/(duckdb|files))\//],
   ['React and its libraries', /^(react|@mantine|@tanstack|wouter)/, /^client\/console\//],

@@ -5,6 +5,7 @@ import { fileSource } from '../../server/connectors/file/source.ts';
 import { tablePath } from '../../server/connectors/kits/files/stores/table-paths.ts';
 import { startHttpFiles } from '../support/http-files.ts';
 import { startS3 } from '../support/s3.ts';
+import { openFtpd } from '../support/ftpd.ts';
 import { openSshd } from '../support/sshd.ts';
 import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { contextOf, folderPlace, type Place } from './fixtures.ts';
@@ -75,6 +76,23 @@ export async function sftpSource(): Promise<Place> {
   const bad = {
     'no such file': { ...good, path: `${place.filesRoot}/in/none.csv` },
     'another key': { ...good, private_key: generateSshKey('test').private_key },
+    'nobody listens': { ...good, port: 1 },
+  };
+  const leftOpen = async () => server.logins();
+  return { ...place, good, bad, leftOpen, close: () => Promise.all([place.close(), close()]).then(() => {}) };
+}
+
+/** Folders over FTP with explicit TLS. */
+export async function ftpSource(): Promise<Place> {
+  const [place, { server, close }] = [await folderPlace(), await openFtpd({ tls: 'explicit' })];
+  await Bun.write(`${server.home}/in/a b.csv`, csv(0, ROWS));
+  await Bun.write(`${server.home}/in/deep/b.csv.gz`, gzipSync(csv(ROWS, ROWS + 100)));
+  const { host, port, username, password, certificate: ca_certificate } = server;
+  const good = { location: 'ftp', host, port, username, password, ca_certificate, path: 'in/**/*.csv*' };
+  const bad = {
+    'no such file': { ...good, path: 'in/none.csv' },
+    'another password': { ...good, password: 'wrong' },
+    'an unknown authority': { ...good, ca_certificate: undefined },
     'nobody listens': { ...good, port: 1 },
   };
   const leftOpen = async () => server.logins();

@@ -17,7 +17,8 @@ import { parseParameters } from '../../server/connectors/contract/parameters.ts'
 import { directConnect } from '../../server/connector-runtime/sockets.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
-import { httpSource, s3Destination, s3ParquetSource, s3Source, sftpSource } from './file-places.ts';
+import { ftpSource, httpSource, s3Destination, s3ParquetSource, s3Source, sftpSource } from './file-places.ts';
+import { ftpdMissing } from '../support/ftpd.ts';
 import { sshdMissing } from '../support/sshd.ts';
 import { HTTP_API_FIXTURES, HTTP_FIXTURES, MANIFEST_FIXTURES } from './http-fixtures.ts';
 import { mariaDbMissing } from '../support/mariadb.ts';
@@ -256,6 +257,7 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
     'in S3': s3Source,
     'Parquet in S3': s3ParquetSource,
     ...(!sshdMissing && { 'over SFTP': sftpSource }),
+    ...(!ftpdMissing && { 'over FTPS': ftpSource }),
   },
   'destination file': {
     csv: fileDestination({ format: 'csv' }),

@@ -11,6 +11,8 @@ const BY_CODE: Record<string, string> = {
     'Paste the certificate of the authority into the parameter for it, or select an SSL mode that does not check the certificate.',
   tls_not_supported: 'Turn on TLS at the server, or select an SSL mode without it.',
   address_not_allowed: 'Use a public address, or ask an administrator to allow this one with EGRESS_ALLOW.',
+  data_connection_failed:
+    'Open the passive ports of the FTP server in its firewall, and check the address that it names for data.',
   permission_denied: 'Grant the user the missing permission. The rights that are needed are shown beside the form.',
   database_not_found: 'Check the name of the database; names are case-sensitive on many servers.',
   bucket_not_found: 'Check bucket and region, and that the key belongs to the account that owns the bucket.',

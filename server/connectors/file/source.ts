@@ -23,7 +23,7 @@ export const fileSource = defineSource<FileSourceConfig>({
   name: 'file',
   display_name: 'Files',
   description:
-    'CSV, JSON Lines, Parquet, Avro, Excel and fixed-width files in the files folder of this service, over HTTP(S) or SFTP, or in S3, Azure or Google Cloud',
+    'CSV, JSON Lines, Parquet, Avro, Excel and fixed-width files in the files folder of this service, over HTTP(S), SFTP or FTP(S), or in S3, Azure or Google Cloud',
   category: 'file',
   version: '1.0.0',
   release_stage: 'generally_available',

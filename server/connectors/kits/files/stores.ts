@@ -3,6 +3,7 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { withMembers } from './archives/members.ts';
 import type { DestinationContext, FileDestinationConfig, FileSourceConfig, SourceContext } from './settings/files.ts';
 import { azureSourceStore } from './stores/azure/files.ts';
+import { ftpSourceStore } from './stores/ftp/files.ts';
 import { gcsSourceStore } from './stores/gcs/files.ts';
 import { httpSourceStore } from './stores/http-listing.ts';
 import { localSourceStore } from './stores/local-files.ts';
@@ -18,6 +19,7 @@ const SOURCES: Record<FileSourceConfig['location'], SourceStore> = {
   http: httpSourceStore,
   s3: s3SourceStore,
   sftp: sftpSourceStore,
+  ftp: ftpSourceStore,
   azure: azureSourceStore,
   gcs: gcsSourceStore,
 };

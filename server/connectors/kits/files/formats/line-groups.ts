@@ -2,7 +2,7 @@ import type { SourceContext } from '../settings/files.ts';
 import type { FoundFile } from '../stores/store.ts';
 import { checkRecordLength, textChunks } from './file-chunks.ts';
 
-export interface LineGroup {
+interface LineGroup {
   /** Without their line feeds. */
   lines: string[];
   /** Number of the first line, counted from 1. */

@@ -25,7 +25,7 @@ export interface TextRecords {
   bytes: number;
 }
 
-export interface TextFile {
+interface TextFile {
   file: FoundFile;
   records: AsyncIterable<TextRecords>;
   /** Code of the error for a row with more or fewer cells than the file has columns. */

@@ -78,7 +78,7 @@ const fileSource = z.object({
         'Relative to the files folder, the bucket or the folder of the login. * ? [a-z] {a,b} and ** match several files, which form one stream',
       placeholder: 'orders/*.csv',
       validates_remotely: true,
-      visible_when: { parameter: 'location', equals: ['local', 's3', 'sftp', 'azure', 'gcs'] },
+      visible_when: { parameter: 'location', equals: ['local', 's3', 'sftp', 'ftp', 'azure', 'gcs'] },
     }),
   ...sourcePlaces,
   ...s3Settings,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { azureSettings } from './azure.ts';
+import { ftpSettings } from './ftp.ts';
 import { gcsSettings } from './gcs.ts';
 import { serverSettings, sftpSettings } from './sftp.ts';
 import { shownAt, text } from './shown-at.ts';
@@ -9,12 +10,13 @@ const LABELS = {
   http: 'HTTP(S)',
   s3: 'S3',
   sftp: 'SFTP',
+  ftp: 'FTP and FTPS',
   azure: 'Azure Blob Storage',
   gcs: 'Google Cloud Storage',
 };
 
 export const sourceLocation = z
-  .enum(['local', 'http', 's3', 'sftp', 'azure', 'gcs'])
+  .enum(['local', 'http', 's3', 'sftp', 'ftp', 'azure', 'gcs'])
   .default('local')
   .meta({ label: 'Location', directs_secrets: false, value_labels: LABELS });
 export const destinationLocation = z
@@ -32,7 +34,7 @@ const timeout_seconds = z
     directs_secrets: false,
     description: 'Longest wait for a response to start, and between two parts of it',
     group: 'advanced',
-    ...shownAt('http', 's3', 'sftp', 'azure', 'gcs'),
+    ...shownAt('http', 's3', 'sftp', 'ftp', 'azure', 'gcs'),
   });
 
 const httpSettings = {
@@ -65,10 +67,10 @@ const httpSettings = {
     .string()
     .max(1000)
     .default('')
-    .meta({ label: 'Username', directs_secrets: false, group: 'authentication', ...shownAt('http', 'sftp') }),
+    .meta({ label: 'Username', directs_secrets: false, group: 'authentication', ...shownAt('http', 'sftp', 'ftp') }),
   password: text()
     .optional()
-    .meta({ label: 'Password', secret: true, group: 'authentication', ...shownAt('http', 'sftp') }),
+    .meta({ label: 'Password', secret: true, group: 'authentication', ...shownAt('http', 'sftp', 'ftp') }),
   headers: z
     .record(z.string(), z.string())
     .optional()
@@ -142,7 +144,14 @@ export const s3Settings = {
 };
 
 /** Settings of all places that only sources have. */
-export const sourcePlaces = { ...httpSettings, ...serverSettings, ...sftpSettings, ...azureSettings, ...gcsSettings };
+export const sourcePlaces = {
+  ...httpSettings,
+  ...serverSettings,
+  ...ftpSettings,
+  ...sftpSettings,
+  ...azureSettings,
+  ...gcsSettings,
+};
 
 const Located = z.object({ path: z.string().optional(), location: sourceLocation, ...sourcePlaces, ...s3Settings });
 export type HttpLocation = Pick<z.infer<typeof Located>, keyof typeof httpSettings | 'timeout_seconds'>;
@@ -154,15 +163,17 @@ const NEEDED: Record<string, (keyof Given)[]> = {
   http: ['urls'],
   s3: ['path', 'bucket', 'access_key_id', 'secret_access_key'],
   sftp: ['path', 'host', 'username'],
+  ftp: ['path', 'host'],
   azure: ['path', 'bucket', 'storage_account'],
   gcs: ['path', 'bucket', 'service_account_key'],
 };
 
 /** Settings that a choice within the location needs. */
-function neededToSignIn({ location, authentication, private_key, sas_token }: Given): (keyof Given)[] {
+function neededToSignIn({ location, authentication, username, private_key, sas_token }: Given): (keyof Given)[] {
   if (location === 'http' && authentication === 'bearer') return ['token'];
   if (location === 'http' && authentication === 'basic') return ['username'];
   if (location === 'azure' && !sas_token) return ['account_key'];
+  if (location === 'ftp' && username) return ['password'];
   return location === 'sftp' && !private_key ? ['password'] : [];
 }
 

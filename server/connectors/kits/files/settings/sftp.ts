@@ -9,13 +9,18 @@ export const serverSettings = {
     // A path would mean a Unix socket on the worker's machine.
     .regex(/^[^/\\\s@]+$/, 'Enter a host name or an IP address')
     .optional()
-    .meta({ label: 'Host', directs_secrets: true, placeholder: 'files.example.com', ...shownAt('sftp') }),
+    .meta({ label: 'Host', directs_secrets: true, placeholder: 'files.example.com', ...shownAt('sftp', 'ftp') }),
   port: z
     .int()
     .min(1)
     .max(65_535)
     .optional()
-    .meta({ label: 'Port', directs_secrets: true, description: 'Default: 22', ...shownAt('sftp') }),
+    .meta({
+      label: 'Port',
+      directs_secrets: true,
+      description: 'Default: 22; with FTP 21, with implicit TLS 990',
+      ...shownAt('sftp', 'ftp'),
+    }),
 };
 
 export const sftpSettings = {

@@ -3,7 +3,7 @@ import type { FileSourceConfig } from '../../settings/files.ts';
 import type { FixedColumn } from '../../settings/fixed-width.ts';
 
 /** How to cut a line into cells. */
-export interface Layout {
+interface Layout {
   columns: FixedColumn[];
   /** Number of characters that a line needs. */
   length: number;

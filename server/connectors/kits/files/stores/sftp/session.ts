@@ -4,12 +4,12 @@ import {
   ConfigurationError,
   ConnectorError,
   RetryableError,
-  TimeoutError,
 } from '../../../../contract/errors.ts';
 import type { ConnectorContext } from '../../../../contract/connector.ts';
-import { networkError, timeoutError } from '../../../rest/failures.ts';
+import { timeoutError } from '../../../rest/failures.ts';
 import { sshLogin, type SshSession } from '../../../ssh/login.ts';
 import type { SftpLocation } from '../../settings/sftp.ts';
+import { reachError } from '../folders/reach-error.ts';
 import type { PooledSession } from '../folders/session-pool.ts';
 
 export type SftpContext = Pick<ConnectorContext<SftpLocation>, 'config' | 'connect' | 'recorder' | 'signal'>;
@@ -151,13 +151,6 @@ async function login(ctx: SftpContext, server: string): Promise<SshSession> {
       ),
     advice: 'Check the username and the password or private key',
   });
-}
-
-export function reachError(error: unknown, { host, port }: { host: string; port: number }): ConnectorError {
-  const { code } = error as Error & { code?: string };
-  if (code === 'ENOTFOUND') return new ConfigurationError('host_not_found', `Host ${host} not found`);
-  if (code === 'ETIMEDOUT') return new TimeoutError('connection_timeout', `${host}:${port} did not answer in time`);
-  return networkError(error, `${host}:${port}`);
 }
 
 /** @throws AuthenticationError if the private key cannot be used */

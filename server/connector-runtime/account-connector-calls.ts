@@ -39,11 +39,14 @@ export interface TestResult {
   host_key_fingerprint: string | null;
 }
 
-/** Runs the connector's check, for at most 20 s. Failures of the remote system are returned in `error`, not thrown. */
+/**
+ * Runs the connector's check, for at most 20 s. Failures of the remote system are returned in `error`, not thrown.
+ * `schema`: the destination schema of a connection; null: the default one.
+ */
 export async function testAccountConnector(
   deps: Deps,
   row: AccountConnectorRow,
-  actor: SecretUse['actor'],
+  { actor, schema = null }: { actor: SecretUse['actor']; schema?: string | null },
 ): Promise<TestResult> {
   const tunnel = watchTunnel();
   let host_key_fingerprint: string | null = null;
@@ -53,7 +56,7 @@ export async function testAccountConnector(
   try {
     const use = { purpose: 'test' as const, actor };
     const options = { ...INTERACTIVE, hostKey, recorder: tunnel.recorder, use };
-    const items = await callConnector(deps, row, { operation: 'check' }, options);
+    const items = await callConnector(deps, row, { operation: 'check', schema }, options);
     const checks = items.flatMap(({ check }) => check?.checks ?? []);
     return { result: { checks: tunnel.steps(null, checks) }, error: null, host_key_fingerprint };
   } catch (thrown) {

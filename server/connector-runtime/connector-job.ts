@@ -43,7 +43,8 @@ export interface Exchanged {
 
 /** A call of a connector in a process of its own. */
 export type ConnectorCall =
-  | { operation: 'check' | 'discover' | 'channels' }
+  | { operation: 'check'; schema: string | null }
+  | { operation: 'discover' | 'channels' }
   | ({ operation: 'sample' } & SampleRequest)
   | { operation: 'rows'; request: ReadRequest }
   | { operation: 'sample_dataset'; dataset: Dataset; limit: number }

@@ -134,7 +134,7 @@ function keepingRecorder(exchanges: Exchanged[]): Recorder {
 async function* resultOf({ connector, ctx }: BuiltConnector, job: ResultJob): AsyncGenerator<ConnectorItem> {
   switch (job.operation) {
     case 'check':
-      yield { check: await connector.check(ctx) };
+      yield { check: await connector.check(ctx, { schema: job.schema }) };
       return;
     case 'possible_values': {
       const list = connector.possibleValues?.[job.parameter];

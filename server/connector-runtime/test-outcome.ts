@@ -23,7 +23,7 @@ export async function testRow(
   row: AccountConnectorRow,
   actor: SecretUse['actor'],
 ): Promise<{ outcome: TestOutcome; error: ConnectorError | null; passed: boolean; message: string | null }> {
-  const { result, error, host_key_fingerprint } = await testAccountConnector(deps, row, actor);
+  const { result, error, host_key_fingerprint } = await testAccountConnector(deps, row, { actor });
   const failed = result.checks.find((check) => check.status === 'failed');
   const passed = !error && !failed;
   const message = error?.message ?? failed?.message ?? failed?.title ?? null;

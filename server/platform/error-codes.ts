@@ -91,6 +91,7 @@ export const ERROR_CODES = [
   'no_session',
   'no_streams_selected',
   'not_a_chat_connector',
+  'not_a_destination',
   'not_a_service_account',
   'not_a_source',
   'not_a_webhook_source',

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
+import postgres from 'postgres';
 import { accountConnectors, events } from '../../db/schema/index.ts';
 import { openParameters } from '../../server/connector-runtime/connector-secrets.ts';
 import { accountConnectorsOf } from '../support/account-connectors.ts';
@@ -182,5 +183,59 @@ describe('POST /account_connectors/{account_connector_id}/login', () => {
 
   test('422: an unknown query parameter', async () => {
     expect((await call('POST', `/account_connectors/${UNKNOWN}/login?x=1`)).status).toBe(422);
+  });
+});
+
+describe('POST /account_connectors/{account_connector_id}/schema_tests', () => {
+  const role = `loader_${crypto.randomUUID().slice(0, 8)}`;
+  const admin = postgres(warehouse.url, { max: 1, onnotice: () => {} });
+  const tested = (id: string, destination_schema: string) =>
+    call('POST', `/account_connectors/${id}/schema_tests`, { destination_schema });
+  let id = '';
+  beforeAll(async () => {
+    await admin.unsafe(`create role ${role} login password 'right'; create schema shop authorization ${role}`);
+    const parameters = { ...postgresParameters(warehouse.url), username: role, password: 'right' };
+    ({ id } = await make.connector('destination', 'postgres', parameters));
+  });
+  afterAll(async () => {
+    await admin.unsafe(`drop owned by ${role}; drop role ${role}`);
+    await admin.end();
+  });
+
+  test('200: passes in a schema that can be written, whatever the default one allows', async () => {
+    const { status, body } = await tested(id, 'shop');
+    expect([status, body.status]).toEqual([200, 'passed']);
+    expect(body.checks.at(-1)).toEqual({ title: 'Schema shop', status: 'passed', message: null });
+  });
+
+  test('200: fails elsewhere with the statements that help, and leaves the destination as it is', async () => {
+    const before = await rowOf(id);
+    const { status, body } = await tested(id, 'shops');
+    expect([status, body.status]).toEqual([200, 'failed']);
+    expect(body.checks.at(-1)).toMatchObject({
+      title: 'Schema shops',
+      status: 'failed',
+      message: 'There is no schema shops, and this user may not create it',
+      statements: [expect.stringMatching(/^GRANT CREATE ON DATABASE /)],
+    });
+    expect((await tested(id, 'public')).body.checks.at(-1)).toMatchObject({
+      message: 'This user may not create tables in the schema public',
+      fix: 'Select another schema, or let the owner of the database run one of the statements.',
+    });
+    expect(await rowOf(id)).toEqual(before);
+  });
+
+  test('200: fails if the destination cannot be reached', async () => {
+    const parameters = { ...postgresParameters(warehouse.url), password: 'wrong' };
+    const { body } = await create({ connector_type: 'destination', connector_name: 'postgres', parameters });
+    expect(body).toMatchObject({ status: 'broken' });
+    expect((await tested(body.id, 'shop')).body).toMatchObject({ status: 'failed', checks: [{ title: 'Connection' }] });
+  });
+
+  test('400: a source; 404: of another account; 422: without a schema', async () => {
+    const { id: source } = await make.source();
+    expect(await tested(source, 'shop')).toMatchObject({ status: 400, body: { code: 'not_a_destination' } });
+    for (const unknown of [UNKNOWN, foreign.id]) expect((await tested(unknown, 'shop')).status).toBe(404);
+    for (const wrong of ['', 'x'.repeat(64)]) expect((await tested(id, wrong)).status).toBe(422);
   });
 });

@@ -50,6 +50,7 @@ const NEEDED: Record<string, Needed> = {
   'GET /oauth_consents/{oauth_consent_id}': [],
   'POST /oauth_consents': ['sources.create', 'destinations.create', 'sources.update', 'destinations.update'],
   'POST /account_connectors/{account_connector_id}/dataset_trials': ['data.preview'],
+  'POST /account_connectors/{account_connector_id}/schema_tests': ['destinations.update'],
   'POST /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/table_previews': [
     'data.preview_destination',
   ],

@@ -1,11 +1,12 @@
 import { afterAll, describe, expect, test } from 'bun:test';
+import postgres from 'postgres';
 import { createApp } from '../../server/http/app.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
 import { startHttpServer } from '../support/http-server.ts';
-import { testDeps } from '../support/database.ts';
-import { makerOf } from '../support/resources.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { makerOf, postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
 const service = await testDeps({ role: 'worker' });
@@ -78,6 +79,25 @@ describe('sources create', () => {
     expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('rows, streams') });
     const broken = await cli.run(['sources', 'create', 'sample', '--name', 'broken', '--set', 'check=fails']);
     expect(broken.code).toBe(1);
+  });
+});
+
+describe('destinations test', () => {
+  test('tests the schema that is named: 0 or 1', async () => {
+    const { url, drop } = await createPlainDatabase();
+    const role = `loader_${crypto.randomUUID().slice(0, 8)}`;
+    const admin = postgres(url, { max: 1, onnotice: () => {} });
+    await admin.unsafe(`create role ${role} login password 'right'; create schema shop authorization ${role}`);
+    const parameters = { ...postgresParameters(url), username: role, password: 'right' };
+    const { name } = await make.connector('destination', 'postgres', parameters);
+    const right = await cli.run(['destinations', 'test', name, '--schema', 'shop']);
+    expect(right).toMatchObject({ code: 0, out: expect.stringContaining('✓ Schema shop') });
+    const wrong = await cli.run(['destinations', 'test', name, '--schema', 'shops']);
+    expect(wrong).toMatchObject({ code: 1, err: expect.stringContaining('cannot write to its schema shops') });
+    expect(wrong.out).toContain(`TO "${role}";`);
+    await admin.unsafe(`drop owned by ${role}; drop role ${role}`);
+    await admin.end();
+    await drop();
   });
 });
 

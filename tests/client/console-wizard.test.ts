@@ -89,10 +89,18 @@ test('a pipeline from nothing: source, streams, destination, schedule, first run
   const schema = visible().getByRole('combobox', { name: 'Destination schema' });
   await schema.fill('shops');
   const refused = visible().getByText('There is no schema shops, and this user may not create it');
-  await refused.waitFor();
+  await refused.first().waitFor();
+  const test = visible().getByRole('region', { name: 'Warehouse' });
+  await test.getByText('Tested with the schema shops').waitFor();
+  await test.locator('.checks').getByText(`TO "${loader}";`).waitFor();
   await shoot(page, 'wizard-destination-schema');
+  await test.getByRole('button', { name: 'Test', exact: true }).click();
+  await page.getByText('Warehouse failed its test').waitFor();
   await schema.fill('shop');
-  await refused.waitFor({ state: 'detached' });
+  await test.locator('.checks li[data-status=passed]').getByText('Schema shop').waitFor();
+  expect(await refused.count()).toBe(0);
+  await test.getByRole('button', { name: 'Test', exact: true }).click();
+  await page.getByText('Warehouse passed its test').waitFor();
   await shoot(page, 'wizard-destination');
   await next();
 

@@ -2,11 +2,12 @@ import { expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ConnectorError } from '../../server/connectors/contract/errors.ts';
 import { codeOf, duckDbTarget } from './duckdb-target.ts';
 import { batchOf, column } from './postgres-support.ts';
 import { errorOf, row } from './writing.ts';
 
-const { filesRoot, load, open, sql } = duckDbTarget();
+const { check, filesRoot, load, open, sql } = duckDbTarget();
 
 test('an invalid value is reported with row and column, and is rolled back', async () => {
   const error = await errorOf(load({}, batchOf([row(1, 'a', '2024-01-01')]), batchOf([row(2, 'b', 'soon')])));
@@ -16,6 +17,13 @@ test('an invalid value is reported with row and column, and is rolled back', asy
     message: 't: row 2 has "soon" in at, which is not a valid TIMESTAMP WITH TIME ZONE',
   });
   expect(await sql("select 1 from duckdb_tables() where table_name = 't'")).toEqual([]);
+});
+
+test('the check looks at the schema of a connection, and leaves nothing behind', async () => {
+  await load({}, batchOf([row(1, 'a')]));
+  expect((await check({ schema: 'shop' })).checks).toMatchObject([{ status: 'passed' }]);
+  expect(await errorOf(check({ schema: 'information_schema' }))).toBeInstanceOf(ConnectorError);
+  expect(await sql("select 1 from duckdb_schemas() where schema_name = 'shop'")).toEqual([]);
 });
 
 test('unusual names in schema, table and column; names that differ only in case, and views, are rejected', async () => {

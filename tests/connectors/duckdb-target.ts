@@ -33,6 +33,7 @@ export function duckDbTarget() {
   return {
     open: (more: Partial<WriteTarget> = {}, signal?: AbortSignal) => writing.open({ ...named, ...more }, signal),
     load: (more: Partial<WriteTarget>, ...batches: Batch[]) => writing.load({ ...named, ...more }, ...batches),
+    check: (at: { schema: string }) => duckDbDestination.check(context(), at),
     sql,
     content: () => sql('select id, name from t order by id, name'),
     filesRoot: () => place.filesRoot,

@@ -23,6 +23,30 @@ const tables = async () =>
   );
 const leftovers = async () => (await tables()).filter((name) => /__(new|old)_/.test(name));
 
+describeMysql('check', () => {
+  test('looks at the database of a connection: one that exists, one that may be created, one without rights', async () => {
+    const other = await side.server.database();
+    const user = `loader_${crypto.randomUUID().slice(0, 8)}`;
+    await side.sql(`create user ${user}@'%' identified by 'right'`);
+    await side.sql(`grant all on ${side.database}.* to ${user}@'%'`);
+    await side.sql(`grant select on ${other}.* to ${user}@'%'`);
+    const { ctx } = destinationConfig(side, { username: user, password: 'right' });
+    const tables = async (schema: string) => (await mysqlDestination.check(ctx, { schema })).checks[1];
+    expect(await tables(side.database)).toMatchObject({ title: 'Tables', status: 'passed' });
+    expect(await tables('none_such')).toMatchObject({
+      status: 'skipped',
+      message: 'There is no database none_such, or this user may not see it. The first run tries to create it',
+      statements: [
+        'CREATE DATABASE `none_such` DEFAULT CHARACTER SET utf8mb4',
+        expect.stringMatching(new RegExp(`^GRANT .* ON \`none_such\`\\.\\* TO '${user}'@'%'$`)),
+      ],
+    });
+    expect(String(await errorOf(tables(other)))).toContain('denied');
+    await side.sql(`drop user ${user}@'%'`);
+    await side.sql(`drop database ${other}`);
+  });
+});
+
 describeMysql('append', () => {
   test('rows and state become visible together at each checkpoint, not before', async () => {
     const writer = await open();

@@ -108,6 +108,7 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /oauth_consents', 'begin_oauth_consent'],
   ['GET /oauth_consents/{oauth_consent_id}', 'get_oauth_consent'],
   ['POST /account_connectors/{account_connector_id}/dataset_trials', 'try_dataset'],
+  ['POST /account_connectors/{account_connector_id}/schema_tests', 'test_destination_schema'],
   [
     'POST /connections/{connection_id}/runs/{connection_run_id}/stream_runs/{stream_run_id}/table_previews',
     'preview_table',

@@ -138,13 +138,25 @@ async function askRedirected(
   return { ...given, ...secrets };
 }
 
-export async function testOne(cli: Cli, asked: AccountConnectorCommand<{ json: boolean }>): Promise<void> {
+export interface Testing {
+  json: boolean;
+  /** Where a connection creates its tables. Absent: the default schema. */
+  schema?: string;
+}
+
+export async function testOne(cli: Cli, { type, flags, wanted }: AccountConnectorCommand<Testing>): Promise<void> {
   const api = await cli.api();
-  const { id: account_connector_id } = await find(api, asked);
+  const { id: account_connector_id } = await find(api, { type, wanted });
   await api.account_connectors.login.mutate({ account_connector_id });
-  const tried = await api.account_connectors.get.query({ connector_type: asked.type, account_connector_id });
-  show(cli, tried, asked.flags.json);
+  const tried = await api.account_connectors.get.query({ connector_type: type, account_connector_id });
+  if (flags.schema === undefined) show(cli, tried, flags.json);
   requireActive(tried, { noTest: false });
+  if (flags.schema === undefined) return;
+  const asked = { account_connector_id, destination_schema: flags.schema };
+  const last_test = await api.account_connectors.testSchema.mutate(asked);
+  show(cli, { ...tried, last_test }, flags.json);
+  if (last_test.status !== 'failed') return;
+  throw new CommandError('failed', `"${tried.name}" works, but connections cannot write to its schema ${flags.schema}`);
 }
 
 export async function deleteOne(cli: Cli, asked: AccountConnectorCommand<{ yes: boolean }>): Promise<void> {
@@ -243,9 +255,12 @@ function requireActive({ name, status }: AccountConnector, { noTest }: { noTest:
 
 function show(cli: Cli, one: AccountConnector, json: boolean): void {
   const mark = { passed: '✓', failed: '✗', skipped: '–' };
-  const checks = one.last_test?.checks.map(
-    ({ status, title, message, fix }) =>
-      `${mark[status]} ${title}${message ? `: ${message}` : ''}${fix ? `\n  ${fix}` : ''}`,
+  const checks = one.last_test?.checks.map(({ status, title, message, fix, statements = [] }) =>
+    [
+      `${mark[status]} ${title}${message ? `: ${message}` : ''}`,
+      ...(fix ? [`  ${fix}`] : []),
+      ...statements.map((statement) => `  ${statement};`),
+    ].join('\n'),
   );
   showThing(cli, one, {
     json,

@@ -1,5 +1,5 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import type { Changing, Creating } from '../actions/account-connectors.ts';
+import type { Changing, Creating, Testing } from '../actions/account-connectors.ts';
 import type { Previewing } from '../actions/preview-page.ts';
 import type { Cli } from '../context.ts';
 import type { Shown } from '../output.ts';
@@ -60,7 +60,10 @@ export const accountConnectors = (type: Type) =>
       show: read(type, { action: 'showOne', verb: 'show', brief: `Show a ${type}: settings, last test, catalog` }),
       create: create(type),
       update: update(type),
-      test: read(type, { action: 'testOne', verb: 'test', brief: `Test a ${type} now` }),
+      test:
+        type === 'destination'
+          ? testDestination()
+          : read(type, { action: 'testOne', verb: 'test', brief: `Test a ${type} now` }),
       delete: buildCommand<{ yes: boolean }, [string], Cli>({
         loader: async () => {
           const { deleteOne } = await actions();
@@ -170,6 +173,26 @@ const read = (type: Type, { action, verb, brief }: { action: 'showOne' | 'testOn
       positional: one('name', NAME, accountConnectorNames(type)),
     },
     docs: help(brief, { examples: [`${type}s ${verb} Shop`, `${type}s ${verb} Shop --jq .status`] }),
+  });
+
+const testDestination = () =>
+  buildCommand<Shown & Testing, [string], Cli>({
+    loader: async () => {
+      const { testOne } = await actions();
+      return withCli((cli, flags, wanted) => testOne(cli, { type: 'destination', flags, wanted }));
+    },
+    parameters: {
+      flags: {
+        ...shown,
+        schema: textFlag('Test this schema, as a connection would use it, instead of the default one'),
+      },
+      aliases: shownAliases,
+      positional: one('name', NAME, accountConnectorNames('destination')),
+    },
+    docs: help('Test a destination now', {
+      about: 'A schema is not stored, and its result leaves the status of the destination as it is.',
+      examples: ['destinations test Analytics', 'destinations test Analytics --schema shop'],
+    }),
   });
 
 const create = (type: Type) =>

@@ -97,8 +97,11 @@ interface ConnectorBase<Config> extends ConnectorDescription {
   name: string;
   /** The settings. Each field has `.meta({ label, … })`, secrets `.meta({ secret: true })`: see `ParameterMeta`. */
   config: z.ZodType<Config> & z.ZodObject;
-  /** Tests the settings against the other side. Throws a ConnectorError or returns the result of each check. */
-  check(ctx: ConnectorContext<Config>): Promise<CheckResult>;
+  /**
+   * Tests the settings against the other side. Throws a ConnectorError or returns the result of each check.
+   * `at.schema`: where a connection creates its tables, tested instead of the default schema of a destination.
+   */
+  check(ctx: ConnectorContext<Config>, at?: { schema: string | null }): Promise<CheckResult>;
   /**
    * What an owner of the system runs so that the user of these settings, which lack the secrets and may be incomplete,
    * can do all that they ask for. Absent: nothing is to be granted.

@@ -79,17 +79,18 @@ async function inFile(
 }
 
 /** Creates a table and rolls back. A missing file is not created. */
-async function check(ctx: Context): Promise<CheckResult> {
+async function check(ctx: Context, at?: { schema: string | null }): Promise<CheckResult> {
   const place = await fileToWrite(ctx);
   if (!place.exists) {
     return { checks: [{ title: 'Database', status: 'passed', message: 'The first run creates the file' }] };
   }
-  const probe = relation(ctx.config.schema, `_pipeline_check_${crypto.randomUUID()}`);
+  const schema = at?.schema ?? ctx.config.schema;
+  const probe = relation(schema, `_pipeline_check_${crypto.randomUUID()}`);
   await withEngine(ctx, { place, spill: 'check' }, async (engine) => {
     try {
       await writing(ctx, { engine, ...place }, async () => {
         await execute(engine.connection, 'BEGIN');
-        await execute(engine.connection, `CREATE SCHEMA IF NOT EXISTS db.${identifier(ctx.config.schema)}`);
+        await execute(engine.connection, `CREATE SCHEMA IF NOT EXISTS db.${identifier(schema)}`);
         await execute(engine.connection, `CREATE TABLE ${probe} (id INTEGER)`);
         await execute(engine.connection, 'ROLLBACK');
       });

@@ -13,10 +13,10 @@ import { sampleTable } from '../kits/sql/table-access.ts';
 import { checkTarget } from '../kits/sql/target.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { MysqlSession, withSession } from './connection/session.ts';
-import { rightsToWrite } from './connection/grants.ts';
+import { grantsToCreate, rightsToWrite } from './connection/grants.ts';
 import { digestDestination } from './digest/sides.ts';
 import { MysqlDestinationConfig } from './connection/settings.ts';
-import { relation } from './connection/sql.ts';
+import { literal, relation } from './connection/sql.ts';
 import { mysqlDialect, mysqlNameRules } from './write/dialect.ts';
 import { lockDefinitions } from './write/locks.ts';
 import { PENDING_TABLE, resumePending } from './write/pending-table.ts';
@@ -58,15 +58,10 @@ export const mysqlDestination = defineDestination<MysqlDestinationConfig>({
   discard: (ctx, group) => discardTables(ctx, group),
 });
 
-/** Creates a table and drops it again: privileges are spread over too many places to be read. */
-async function check(ctx: Context): Promise<CheckResult> {
+async function check(ctx: Context, at?: { schema: string | null }): Promise<CheckResult> {
   return withSession(ctx, { phase: 'setup' }, async (session) => {
     const checks = serverCheck(session);
-    const probe = relation(ctx.config.database, `_pipeline_check_${shortHash(crypto.randomUUID())}`);
-    await session.query(`create table ${probe} (id int primary key) ${mysqlDialect(session.version).tableOptions}`);
-    await session.query(`insert into ${probe} values (1)`);
-    await session.query(`drop table ${probe}`);
-    checks.push({ title: 'Tables', status: 'passed', message: 'Tables can be created, written and dropped' });
+    checks.push(await tablesCheck(ctx.config, session, at?.schema ?? ctx.config.database));
     const fast = await allowsLocalInfile(session);
     checks.push({
       title: 'Bulk loading',
@@ -77,6 +72,31 @@ async function check(ctx: Context): Promise<CheckResult> {
     });
     return { checks };
   });
+}
+
+/** Creates a table and drops it again: privileges are spread over too many places to be read. */
+async function tablesCheck(
+  { database: own, username }: MysqlDestinationConfig,
+  session: MysqlSession,
+  database: string,
+): Promise<CheckResult['checks'][number]> {
+  const title = 'Tables';
+  if (database !== own && !(await isVisible(session, database))) {
+    const message = `There is no database ${database}, or this user may not see it. The first run tries to create it`;
+    const fix = 'Let an administrator run the statements, then test again.';
+    return { title, status: 'skipped', message, fix, statements: grantsToCreate({ username, database }) };
+  }
+  const probe = relation(database, `_pipeline_check_${shortHash(crypto.randomUUID())}`);
+  await session.query(`create table ${probe} (id int primary key) ${mysqlDialect(session.version).tableOptions}`);
+  await session.query(`insert into ${probe} values (1)`);
+  await session.query(`drop table ${probe}`);
+  return { title, status: 'passed', message: 'Tables can be created, written and dropped' };
+}
+
+async function isVisible(session: MysqlSession, database: string): Promise<boolean> {
+  const named = `schema_name = ${literal(database)}`;
+  const { rows } = await session.query(`select 1 from information_schema.schemata where ${named}`);
+  return rows.length > 0;
 }
 
 async function allowsLocalInfile(session: MysqlSession): Promise<boolean> {

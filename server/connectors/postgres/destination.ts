@@ -69,9 +69,11 @@ export const postgresDestination = defineDestination<PostgresDestinationConfig>(
   discard: (ctx, group) => discardTables(ctx, group),
 });
 
-async function check(ctx: Context): Promise<CheckResult> {
+async function check(ctx: Context, at?: { schema: string | null }): Promise<CheckResult> {
+  const name = at?.schema ?? null;
+  const schema = { name: name ?? ctx.config.schema, is_default: name === null };
   return withSession(ctx, { phase: 'setup' }, async (session) => {
-    return { checks: [...(await serverCheck(session)), await schemaCheck(session, ctx.config.schema)] };
+    return { checks: [...(await serverCheck(session)), await schemaCheck(session, schema)] };
   });
 }
 
@@ -79,9 +81,12 @@ const WRITABLE = "has_schema_privilege(n.oid, 'create') and has_schema_privilege
 
 /**
  * Since version 15, only its owner may create tables in `public`. A connection may name a schema of its own, so the
- * check fails only when this user can write nowhere.
+ * check of the default one fails only when this user can write nowhere.
  */
-async function schemaCheck(session: PgSession, schema: string): Promise<CheckResult['checks'][number]> {
+async function schemaCheck(
+  session: PgSession,
+  { name: schema, is_default }: { name: string; is_default: boolean },
+): Promise<CheckResult['checks'][number]> {
   const { rows } = await session.query(
     `select pg_is_in_recovery(), n.oid, ${WRITABLE}, has_database_privilege(current_database(), 'create'),
               exists (select from pg_namespace n where ${WRITABLE} and ${USER_SCHEMAS})
@@ -89,7 +94,7 @@ async function schemaCheck(session: PgSession, schema: string): Promise<CheckRes
     { values: [schema] },
   );
   const [[standby, found, isWritable, mayCreate, another] = []] = rows;
-  const title = 'Schema';
+  const title = is_default ? 'Schema' : `Schema ${schema}`;
   if (standby === 't') {
     const fix = 'Connect to the primary server, which accepts writes.';
     return { title, status: 'failed', message: 'The server is a read-only standby', fix };
@@ -100,6 +105,10 @@ async function schemaCheck(session: PgSession, schema: string): Promise<CheckRes
     ? `This user may not create tables in the schema ${schema}`
     : `There is no schema ${schema}, and this user may not create it`;
   const statements = await grantsToWrite(session, { name: schema, exists });
+  if (!is_default) {
+    const fix = 'Select another schema, or let the owner of the database run one of the statements.';
+    return { title, status: 'failed', message: problem, fix, statements };
+  }
   if (mayCreate !== 't' && another !== 't') {
     const fix = 'Let the owner of the database run one of the statements, then test again.';
     return { title, status: 'failed', message: problem, fix, statements };

@@ -48,7 +48,8 @@ export async function login(ctx: Ctx, input: { account_connector_id: string }): 
   });
 }
 
-async function refuseUnready(ctx: Ctx, row: AccountConnectorRow): Promise<void> {
+/** @throws ApiError 400 `login_not_supported`, `missing_parameter` */
+export async function refuseUnready(ctx: Ctx, row: AccountConnectorRow): Promise<void> {
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   if (!connector) {
     throw badRequest('login_not_supported', `Connector "${row.connector_name}" is no longer available`);

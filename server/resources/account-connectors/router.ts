@@ -18,6 +18,7 @@ import { AccountConnectorQuery, getAccountConnector, listAccountConnectors } fro
 import { readCatalog } from './read-catalog.ts';
 import {
   AccountConnectorSchema,
+  AccountConnectorTest,
   CheckedAccountConnector,
   CreateAccountConnectorRequest,
   UpdateAccountConnectorRequest,
@@ -26,6 +27,7 @@ import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { listSecretUses, SecretUsesQuery, SecretUseSchema } from './secrets/uses.ts';
 import { updateAccountConnector } from './update.ts';
 import { DefinitionDraft, DefinitionDraftRequest, draftDefinition } from './trials/draft-definition.ts';
+import { SchemaTestRequest, testSchema } from './trials/test-schema.ts';
 import { DatasetTrial, DatasetTrialRequest, tryDataset } from './trials/try-dataset.ts';
 import { PageTrial, PageTrialRequest, tryPage } from './trials/try-page.ts';
 import { validateParameter } from './validate-parameter.ts';
@@ -204,6 +206,20 @@ export const accountConnectorsRouter = router({
     )
     .output(z.string())
     .mutation(({ ctx, input }) => login(ctx, input)),
+  testSchema: act('destinations.update')
+    .concat(
+      rest('POST', '/account_connectors/{account_connector_id}/schema_tests', {
+        operation_id: 'test_destination_schema',
+        summary: 'Test a destination with the schema of a connection',
+        description:
+          'Whether tables can be created there, with the statements that grant what is missing. 200 also if the test fails. Nothing is stored.',
+        addition: true,
+        body: SchemaTestRequest,
+        errors: [400],
+      }),
+    )
+    .output(AccountConnectorTest)
+    .mutation(({ ctx, input }) => testSchema(ctx, input)),
   catalog: read
     .concat(
       rest('GET', '/account_connectors/{account_connector_id}/catalog', {

@@ -87,7 +87,7 @@ const finding = ({ code, message }: ParameterProblem): Finding => ({ code, messa
 
 /** A check that was skipped but names a remedy is about the value, too, such as a schema that others can write to. */
 async function remoteFindings(ctx: Ctx, candidate: AccountConnectorRow) {
-  const { result, error } = await testAccountConnector(ctx.deps, candidate, actorOf(ctx.principal));
+  const { result, error } = await testAccountConnector(ctx.deps, candidate, { actor: actorOf(ctx.principal) });
   if (error) return { errors: [{ code: error.code, message: error.message }], warnings: [] };
   const found = (wanted: typeof result.checks, code: string) =>
     wanted.map(({ message, title }): Finding => ({ code, message: message ?? title }));

@@ -22,21 +22,20 @@ interface ConnectorStepProps {
   select: (id: string | null) => void;
   /** Settings of the connection that belong to the selected one. */
   settings?: (connector: SelectedAccountConnector) => ReactNode;
+  /** The destination schema of the connection. */
+  schema?: string;
 }
 
 /** Selects an existing source or destination, or creates one. */
-export function ConnectorStep({ type, selected_id, select, settings }: ConnectorStepProps) {
+export function ConnectorStep(props: ConnectorStepProps) {
+  const { type } = props;
   const list = useQuery(trpc.account_connectors.list.queryOptions({ connector_type: type }));
   const systems = useQuery(trpc.connectors.list.queryOptions(undefined, { staleTime: Infinity }));
   const loadsRows = ({ connector_id }: AccountConnector) => {
     const system = systems.data?.find(({ id }) => id === connector_id);
     return system === undefined || carriesRows(system);
   };
-  return (
-    <QueryView query={list}>
-      {(all) => <ConnectorSelection {...{ type, selected_id, select, settings }} all={all.filter(loadsRows)} />}
-    </QueryView>
-  );
+  return <QueryView query={list}>{(all) => <ConnectorSelection {...props} all={all.filter(loadsRows)} />}</QueryView>;
 }
 
 function ConnectorSelection({
@@ -45,6 +44,7 @@ function ConnectorSelection({
   selected_id,
   select,
   settings,
+  schema,
 }: ConnectorStepProps & { all: AccountConnector[] }) {
   const mayCreate = usePermission(`${type}s.create`);
   const [mode, setMode] = useState<'existing' | 'new'>('existing');
@@ -72,7 +72,7 @@ function ConnectorSelection({
       <div className="stack" hidden={tab !== 'existing'}>
         <Existing {...{ type, all, selected_id, select }} />
         {selected_id !== null && (
-          <SelectedConnector key={selected_id} type={type} id={selected_id} settings={settings} />
+          <SelectedConnector key={selected_id} type={type} id={selected_id} settings={settings} schema={schema} />
         )}
       </div>
       <div className="stack" hidden={tab !== 'new'}>

@@ -2,9 +2,8 @@ import { Autocomplete, Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { trpc } from '../../api.ts';
 import { textOf } from '../../parameter-form/field-props.ts';
-import { useValueCheck } from '../../parameter-form/use-remote-check.ts';
-import { usePermission } from '../../current-user.ts';
 import type { AccountConnector } from '../account-connectors/account-connector.tsx';
+import { findingOf, schemaParameter, useSchemaTest } from '../account-connectors/schema-test.ts';
 import type { DraftState } from './draft.ts';
 
 interface DestinationSchemaProps {
@@ -12,13 +11,9 @@ interface DestinationSchemaProps {
   draft: DraftState;
 }
 
-/**
- * The schema that the connection writes to. It is asked for beside the test of the destination, which is about the
- * default schema: the rights in this one are checked while it is typed.
- */
+/** The schema that the connection writes to, tested while it is typed. */
 export function DestinationSchema({ destination, draft: { draft, set } }: DestinationSchemaProps) {
   const value = draft.destination_schema;
-  const mayCheck = usePermission('destinations.update');
   const entry = useQuery(
     trpc.connectors.get.queryOptions({
       connector_type: 'destination',
@@ -26,10 +21,10 @@ export function DestinationSchema({ destination, draft: { draft, set } }: Destin
       connector_id: destination.connector_id,
     }),
   );
-  const parameter = entry.data?.parameters.find(({ name }) => name === 'schema');
+  const parameter = schemaParameter(entry.data);
   const known = useQuery(
     trpc.account_connectors.dynamicPossibleValues.queryOptions(
-      { account_connector_id: destination.id, parameter_name: 'schema' },
+      { account_connector_id: destination.id, parameter_name: parameter?.name ?? '' },
       {
         enabled: parameter?.dynamic_possible_values === true && destination.status === 'active',
         staleTime: 60_000,
@@ -37,9 +32,8 @@ export function DestinationSchema({ destination, draft: { draft, set } }: Destin
       },
     ),
   );
-  const usual = textOf(destination.parameters['schema'] ?? parameter?.default ?? '');
-  const given = { value: value.trim(), stored: usual, parameters: {}, isTestable: mayCheck };
-  const check = useValueCheck(parameter, destination.id, given);
+  const usual = parameter ? textOf(destination.parameters[parameter.name] ?? parameter.default ?? '') : '';
+  const { isTesting, tested } = useSchemaTest(destination, parameter ? value : '');
   return (
     <Autocomplete
       label="Destination schema"
@@ -50,8 +44,8 @@ export function DestinationSchema({ destination, draft: { draft, set } }: Destin
       data={Object.keys(known.data ?? {})}
       limit={100}
       value={value}
-      error={check.message ?? check.warning}
-      rightSection={check.state === 'checking' && <Loader size={14} aria-label="Checking…" />}
+      error={tested && findingOf(tested)}
+      rightSection={isTesting && <Loader size={14} aria-label="Checking…" />}
       onChange={(destination_schema) => set({ destination_schema })}
     />
   );

@@ -11,6 +11,7 @@ import { Status } from '../../components/status.tsx';
 import { hasTunnelProblem, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
 import type { AccountConnector } from '../account-connectors/account-connector.tsx';
 import { ParametersSection } from '../account-connectors/parameters-section.tsx';
+import { schemaParameter, useSchemaTest } from '../account-connectors/schema-test.ts';
 import { TestButton } from '../account-connectors/test-button.tsx';
 
 interface SelectedConnectorProps {
@@ -18,10 +19,12 @@ interface SelectedConnectorProps {
   id: string;
   /** Settings of the connection that the test depends on. */
   settings?: ((connector: AccountConnector) => ReactNode) | undefined;
+  /** The destination schema of the connection, for the test. */
+  schema?: string | undefined;
 }
 
 /** The last test of the selected source or destination, with its parameters to fix a failed one. */
-export function SelectedConnector({ type, id, settings }: SelectedConnectorProps) {
+export function SelectedConnector({ type, id, settings, schema = '' }: SelectedConnectorProps) {
   const connector = useQuery(
     trpc.account_connectors.get.queryOptions({ connector_type: type, account_connector_id: id }),
   );
@@ -30,14 +33,14 @@ export function SelectedConnector({ type, id, settings }: SelectedConnectorProps
       {(data) => (
         <>
           {settings && <div className="fields">{settings(data)}</div>}
-          <TestDetails connector={data} />
+          <TestDetails connector={data} typed={schema} />
         </>
       )}
     </QueryView>
   );
 }
 
-function TestDetails({ connector }: { connector: AccountConnector }) {
+function TestDetails({ connector, typed }: { connector: AccountConnector; typed: string }) {
   const { connector_type, name, status, status_message, last_test, last_tested_at } = connector;
   const mayUpdate = usePermission(`${connector_type}s.update`);
   const entry = useQuery(
@@ -47,19 +50,26 @@ function TestDetails({ connector }: { connector: AccountConnector }) {
       connector_id: connector.connector_id,
     }),
   );
-  const isInChecks = last_test?.checks.some(({ message }) => message === status_message);
+  const wanted = schemaParameter(entry.data) ? typed.trim() : '';
+  const { schema, tested } = useSchemaTest(connector, wanted);
+  const shown = tested ?? last_test;
+  const isInChecks = shown?.checks.some(({ message }) => message === status_message);
   return (
     <Section
       title={name}
       lead={
-        <>
-          Tested <RelativeTime at={last_tested_at} never="never" />
-        </>
+        tested ? (
+          `Tested with the schema ${schema}`
+        ) : (
+          <>
+            Tested <RelativeTime at={last_tested_at} never="never" />
+          </>
+        )
       }
       actions={
         <>
           <Status value={status} />
-          <TestButton connector={connector} size="xs" />
+          <TestButton connector={connector} schema={wanted} size="xs" />
         </>
       }
     >
@@ -68,9 +78,9 @@ function TestDetails({ connector }: { connector: AccountConnector }) {
           <p className="stream-error">{status_message}</p>
         )}
         <TunnelState connector={connector} disabled={!mayUpdate} />
-        {last_test && last_test.checks.length > 0 && (
+        {shown && shown.checks.length > 0 && (
           <ul className="checks">
-            {last_test.checks.map((check) => (
+            {shown.checks.map((check) => (
               <li key={check.title} data-status={check.status}>
                 <Icon
                   name={check.status === 'passed' ? 'check' : check.status === 'failed' ? 'close' : 'more'}

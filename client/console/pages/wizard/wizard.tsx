@@ -64,6 +64,7 @@ function Wizard() {
         selected_id={draft.draft.destination_id}
         select={(destination_id) => draft.set({ destination_id })}
         settings={(destination) => <DestinationSchema destination={destination} draft={draft} />}
+        schema={draft.draft.destination_schema}
       />
     ),
     schedule: <ScheduleStep draft={draft} />,

@@ -15,8 +15,15 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import { knownValues } from './checks.ts';
-import { PLAN_IDS } from './closed-sets.ts';
+import { PLAN_IDS, type SEVERITIES } from './closed-sets.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
+
+/** The user's own quiet hours, in the zone of the user: see `QuietSettings`. */
+interface NotificationPreferences {
+  quiet_from?: string | null;
+  quiet_until?: string | null;
+  urgent_severity?: (typeof SEVERITIES)[number] | null;
+}
 
 /** A tenant. All other rows belong to one, except for the system roles. */
 export const accounts = pgTable(
@@ -83,7 +90,7 @@ export const users = pgTable(
     timezone: text('timezone'),
     locale: text('locale'),
     onboarding_state: jsonb('onboarding_state').$type<Record<string, unknown>>().notNull().default({}),
-    notification_preferences: jsonb('notification_preferences').$type<Record<string, unknown>>().notNull().default({}),
+    notification_preferences: jsonb('notification_preferences').$type<NotificationPreferences>().notNull().default({}),
     /** Groups at the provider that SCIM has put the user in. Roles follow from them: see OIDC_PROVIDERS. */
     provider_groups: text('provider_groups').array().notNull().default([]),
     invited_by: uuid('invited_by').references((): AnyPgColumn => users.id),

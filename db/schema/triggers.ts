@@ -227,6 +227,8 @@ export const deliveries = pgTable(
     last_attempt_at: instant('last_attempt_at'),
     next_attempt_at: instant('next_attempt_at'),
     delivered_at: instant('delivered_at'),
+    /** Recipients of an email who have it already, while others wait for the end of their quiet hours. */
+    delivered_to: text('delivered_to').array().notNull().default([]),
     /** The end of the quiet hours for which it waits. */
     held_until: instant('held_until'),
     error: text('error'),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { TIME_OF_DAY } from '../pipeline/daily-times.ts';
 
 /** A timestamp in a response: RFC 3339, UTC, milliseconds. */
 export const instant = () => z.string().meta({ format: 'date-time', examples: ['2026-01-31T23:59:59.123Z'] });
@@ -50,6 +51,9 @@ export const day = () =>
 
 /** An id in a request body: any UUID, in lower case as ours are. */
 export const idInBody = () => z.guid().toLowerCase();
+
+/** A local time of day in a request. */
+export const timeOfDay = () => text(5, 5).regex(TIME_OF_DAY, 'A time of day is HH:MM, from 00:00 to 23:59');
 
 /** An IANA time zone in a request. */
 export const timeZone = () => text(1, 100).refine(isTimeZone, 'Not a valid IANA time zone');

@@ -39,6 +39,28 @@ describe('POST /users/{user_id}', () => {
       payload: { changed_fields: ['full_name', 'timezone', 'locale'], after: { full_name: 'Grace' } },
     });
   });
+  test('200: own quiet hours keep what is omitted; 400: without an end; 422: not a time of day', async () => {
+    const { call, id } = await member();
+    const preferences = async () => (await call('GET', '/users/me')).body.notification_preferences;
+    const none = { quiet_from: null, quiet_until: null, urgent_severity: 'critical' };
+    expect(await preferences()).toEqual(none);
+    const change = (notification_preferences: object) => call('POST', `/users/${id}`, { notification_preferences });
+    expect((await change(none)).status).toBe(200);
+    expect(await eventsOf(id)).toEqual([]);
+    const night = { quiet_from: '22:00', quiet_until: '07:00' };
+    expect((await change(night)).status).toBe(200);
+    expect((await change({ urgent_severity: 'high' })).status).toBe(200);
+    expect(await preferences()).toEqual({ ...night, urgent_severity: 'high' });
+    for (const wrong of [{ quiet_from: null }, { quiet_from: '07:00' }]) {
+      const field = `notification_preferences.${wrong.quiet_from === null ? 'quiet_from' : 'quiet_until'}`;
+      expect(await change(wrong)).toMatchObject({ status: 400, body: { code: 'invalid_quiet_hours', field } });
+    }
+    for (const wrong of [{ quiet_from: '25:00' }, { urgent_severity: 'loud' }, { timezone: 'UTC' }])
+      expect((await change(wrong)).status).toBe(422);
+    expect(await preferences()).toEqual({ ...night, urgent_severity: 'high' });
+    const { call: stranger } = await member();
+    expect((await stranger('POST', `/users/${id}`, { notification_preferences: none })).status).toBe(403);
+  });
   test('200: an update that changes nothing leaves the timestamp and emits no event', async () => {
     const { id } = await member();
     const { body: before } = await api.call('GET', `/users/${id}`);

@@ -305,6 +305,17 @@ describe('other commands', () => {
     expect((await cli.run(['open', name, '--print'])).out.trim()).toEndWith(`/console/connections/${id}`);
   });
 
+  test('notifications set --mine sets quiet hours of the caller alone', async () => {
+    const mine = ['notifications', 'set', '--mine'];
+    const { code, out } = await cli.run([...mine, '--quiet', '20:00-09:00', '--urgent', 'high']);
+    expect([code, out]).toEqual([0, expect.stringContaining('20:00 to 09:00')]);
+    expect((await cli.run(['notifications', 'show', '--mine', '-o', 'json'])).out).toContain('"urgent_severity": "high"');
+    expect((await cli.run(['notifications', 'show'])).out).toContain('none');
+    const wrong = await cli.run([...mine, '--digest', '08:00']);
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('--mine takes --quiet and --urgent') });
+    expect((await cli.run([...mine, '--quiet', 'off'])).out).toContain('none');
+  });
+
   test('connections update changes what is given', async () => {
     const { name } = await connection();
     const changes = [

@@ -24,6 +24,25 @@ async function fail(): Promise<void> {
   expect((await runEnded(service, body)).status).toBe('failed');
 }
 
+test('a person has quiet hours of their own', async () => {
+  await visit(page, '/console/profile');
+  const section = page.getByRole('region', { name: 'Quiet hours' });
+  await section.getByLabel('Quiet from').fill('20:00');
+  await section.getByLabel('Quiet until').fill('09:00');
+  await section.getByRole('combobox', { name: 'Sent during quiet hours' }).click();
+  await page.getByRole('option', { name: 'High and critical' }).click();
+  await section.getByRole('button', { name: 'Save quiet hours' }).click();
+  await noticed(page, 'Quiet hours saved');
+  const { body: me } = await api.call('GET', '/users/me');
+  const stored = { quiet_from: '20:00', quiet_until: '09:00', urgent_severity: 'high' };
+  expect(me.notification_preferences).toEqual(stored);
+  await shoot(page, 'profile-quiet-hours');
+  await section.getByLabel('Quiet from').fill('');
+  await section.getByLabel('Quiet until').fill('');
+  await section.getByRole('button', { name: 'Save quiet hours' }).click();
+  await until(async () => (await api.call('GET', '/users/me')).body.notification_preferences.quiet_from === null);
+});
+
 test('a trigger: its rule fixed, tested on past events, created, and fired', async () => {
   await fail();
   await visit(page, '/console/triggers');

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import { auditEvents, connectionRuns, users } from '../../db/schema/index.ts';
 import { deliverActionJob } from '../../server/automation/delivery/deliver.ts';
-import { quietUntil } from '../../server/automation/delivery/quiet-hours.ts';
+import { quietUntil } from '../../server/pipeline/quiet-hours.ts';
 import { sendDailyDigests } from '../../server/worker/daily-digest.ts';
 import { deliveringService } from '../support/deliveries.ts';
 import { connectionId } from '../support/firings.ts';
@@ -163,6 +163,57 @@ describe('quiet hours', () => {
     await held(created);
     await settings({ quiet_from: null, quiet_until: null });
     expect(await settled(created)).toMatchObject([{ status: 'delivered' }]);
+  });
+
+  describe('of a person', () => {
+    const NIGHT = { quiet_from: '22:00', quiet_until: '07:00' };
+    const change = (id: string, notification_preferences: object) =>
+      call('POST', `/users/${id}`, { notification_preferences });
+    const sleeper = async () => {
+      const email = `${crypto.randomUUID()}@example.test`;
+      const about = { email, full_name: 'Sleeper', send_invitation: false, timezone: 'Asia/Tokyo' };
+      const { body } = await call('POST', '/users', about);
+      expect((await change(body.id, NIGHT)).status).toBe(200);
+      return { id: body.id as string, email };
+    };
+    const mailed = (id: string) => mail.mails.filter(({ raw }) => raw.includes(id)).map((one) => one.to);
+    const toBoth = (email: string) => [
+      { type: 'send_email', recipients: [to, email], subject_template: 's', body_template: 'b' },
+    ];
+
+    test('hold an email for that person alone, in the zone of the person', async () => {
+      deps.now = () => new Date('2099-06-10T14:00:00Z');
+      const { email } = await sleeper();
+      const created = await trigger(message({ severity: 'high', actions: toBoth(email) }));
+      await failed(created);
+      const waiting = await held(created);
+      const until_morning = { held_until: '2099-06-10T22:00:00.000Z', next_attempt_at: '2099-06-10T22:00:00.000Z' };
+      expect(waiting).toMatchObject({ status: 'pending', attempts: 0, delivered_to: [to], ...until_morning });
+      expect(mailed(waiting.id)).toEqual([[to]]);
+      await deliverActionJob(deps, waiting.id, new AbortController().signal);
+      expect(mailed(waiting.id)).toEqual([[to]]);
+      deps.now = () => new Date('2099-06-10T22:00:00Z');
+      await deliverActionJob(deps, waiting.id, new AbortController().signal);
+      expect(await settled(created)).toMatchObject([{ status: 'delivered', attempts: 1, error: null }]);
+      expect(mailed(waiting.id)).toEqual([[to], [email]]);
+    });
+
+    test('do not hold an urgent email; let go of what they hold when they are switched off', async () => {
+      deps.now = () => new Date('2099-06-10T14:00:00Z');
+      const { id, email } = await sleeper();
+      const urgent = await trigger(message({ severity: 'critical', actions: toBoth(email) }));
+      await failed(urgent);
+      const [sent] = await settled(urgent);
+      expect(mailed(sent!.id).flat().toSorted()).toEqual([to, email].toSorted());
+      const usual = await trigger(
+        message({ actions: [{ ...toBoth(email)[0], recipients: [email] }], severity: 'high' }),
+      );
+      await failed(usual);
+      expect(await held(usual)).toMatchObject({ delivered_to: [], attempts: 0 });
+      await change(id, { quiet_from: null, quiet_until: null });
+      const [delivery] = await settled(usual);
+      expect(mailed(delivery!.id)).toEqual([[email]]);
+    });
   });
 
   test.each([

@@ -7,6 +7,8 @@ import { showList, showThing } from '../table.ts';
 
 export interface SettingNotifications {
   json: boolean;
+  /** The caller's own quiet hours instead of the settings of the account. */
+  mine: boolean;
   quiet?: string;
   urgent?: 'critical' | 'high' | 'warning' | 'info' | 'low' | 'none';
   digest?: string;
@@ -19,22 +21,44 @@ export interface TestingNotifications {
   email?: string;
 }
 
+type Me = Awaited<ReturnType<ApiClient['users']['me']['query']>>;
+type Own = Me['notification_preferences'];
 type Settings = Awaited<ReturnType<ApiClient['automation']['getNotificationSettings']['query']>>;
 
-export async function showSettings(cli: Cli, flags: { json: boolean }): Promise<void> {
-  show(cli, await (await cli.api()).automation.getNotificationSettings.query({}), flags.json);
+export async function showSettings(cli: Cli, flags: { json: boolean; mine: boolean }): Promise<void> {
+  const api = await cli.api();
+  if (flags.mine) showOwn(cli, await api.users.me.query(), flags.json);
+  else show(cli, await api.automation.getNotificationSettings.query({}), flags.json);
 }
 
 /** Changes what the flags name. */
 export async function setSettings(cli: Cli, flags: SettingNotifications): Promise<void> {
-  const changes = {
+  const quiet = {
     ...(flags.quiet !== undefined && quietHours(flags.quiet)),
     ...(flags.urgent !== undefined && { urgent_severity: flags.urgent === 'none' ? null : flags.urgent }),
+  };
+  if (flags.mine) return setOwn(cli, flags, quiet);
+  const changes = {
+    ...quiet,
     ...(flags.digest !== undefined && { digest_at: flags.digest === 'off' ? null : flags.digest }),
     ...(flags.timezone !== undefined && { timezone: flags.timezone === 'account' ? null : flags.timezone }),
   };
   if (Object.keys(changes).length === 0) throw new UsageError('Nothing to set. See --help');
   show(cli, await (await cli.api()).automation.updateNotificationSettings.mutate(changes), flags.json);
+}
+
+async function setOwn(
+  cli: Cli,
+  { json, digest, timezone }: SettingNotifications,
+  notification_preferences: Partial<Own>,
+): Promise<void> {
+  if (digest !== undefined || timezone !== undefined)
+    throw new UsageError('--mine takes --quiet and --urgent. Your time zone is in your profile');
+  if (Object.keys(notification_preferences).length === 0) throw new UsageError('Nothing to set. See --help');
+  const api = await cli.api();
+  const { id: user_id } = await api.users.me.query();
+  await api.users.update.mutate({ user_id, notification_preferences });
+  showOwn(cli, await api.users.me.query(), json);
 }
 
 function quietHours(text: string) {
@@ -43,6 +67,18 @@ function quietHours(text: string) {
   if (!quiet_from || !quiet_until || rest.length > 0)
     throw new UsageError('--quiet is FROM-UNTIL, such as 22:00-07:00');
   return { quiet_from, quiet_until };
+}
+
+function showOwn(cli: Cli, me: Me, json: boolean): void {
+  const { quiet_from, quiet_until, urgent_severity } = me.notification_preferences;
+  showThing(cli, me.notification_preferences, {
+    json,
+    lines: {
+      'quiet hours': quiet_from === null ? 'none' : `${quiet_from} to ${quiet_until}`,
+      urgent: urgent_severity === null ? 'nothing' : `${urgent_severity} and above`,
+      'time zone': me.timezone ?? `${me.account.timezone}, that of the account`,
+    },
+  });
 }
 
 function show(cli: Cli, settings: Settings, json: boolean): void {

@@ -86,16 +86,19 @@ const notificationActions = () => import('../actions/notifications.ts');
 
 export const notifications = buildRouteMap({
   routes: {
-    show: buildCommand<Shown, [], Cli>({
+    show: buildCommand<Shown & { mine: boolean }, [], Cli>({
       loader: async () => withCli((await notificationActions()).showSettings),
-      parameters: { flags: shown, aliases: shownAliases },
-      docs: help('Show quiet hours and the time of the daily digest', { examples: ['notifications show'] }),
+      parameters: { flags: { ...shown, mine: switchFlag('Your own quiet hours') }, aliases: shownAliases },
+      docs: help('Show quiet hours and the time of the daily digest', {
+        examples: ['notifications show', 'notifications show --mine'],
+      }),
     }),
     set: buildCommand<Shown & SettingNotifications, [], Cli>({
       loader: async () => withCli((await notificationActions()).setSettings),
       parameters: {
         flags: {
           ...shown,
+          mine: switchFlag('Your own quiet hours, for emails to you; with --quiet and --urgent'),
           quiet: textFlag('Quiet hours, such as 22:00-07:00; off for none', 'from-until'),
           urgent: {
             kind: 'enum',
@@ -110,7 +113,11 @@ export const notifications = buildRouteMap({
       },
       docs: help('Set quiet hours and the time of the daily digest', {
         about: 'Emails and chat messages wait for the end of quiet hours; webhooks never do.',
-        examples: ['notifications set --quiet 22:00-07:00 --urgent critical', 'notifications set --digest 08:00'],
+        examples: [
+          'notifications set --quiet 22:00-07:00 --urgent critical',
+          'notifications set --digest 08:00',
+          'notifications set --mine --quiet 20:00-09:00',
+        ],
       }),
     }),
     test: buildCommand<Shown & TestingNotifications, [string?], Cli>({

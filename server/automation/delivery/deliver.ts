@@ -2,7 +2,7 @@ import { and, eq, gt, inArray, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
 import { cases, deliveries, type DeliveryRow, events, triggers } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
-import type { TriggerAction } from '../triggers/action-schema.ts';
+import type { ActionOf, TriggerAction } from '../triggers/action-schema.ts';
 import { sendDelivery, WAITING } from './queue-deliveries.ts';
 import { callWebhook } from './call-webhook.ts';
 import { changePipeline } from './pipeline-action.ts';
@@ -10,7 +10,8 @@ import { rememberThread, sendChatMessage } from './send-chat-message.ts';
 import { sendEmail } from './send-email.ts';
 import type { DeliveryJob } from './template-values.ts';
 import { permanent } from './delivery-error.ts';
-import { holdForQuietHours } from './quiet-hours.ts';
+import { holdForOthers, holdForQuietHours } from './quiet-hours.ts';
+import { recipientsNow } from './recipients.ts';
 import { recordFailure } from './record-failure.ts';
 
 /** An attempt that has not ended by then has lost its worker. */
@@ -75,7 +76,7 @@ async function attempt(deps: Deps, job: DeliveryJob, signal: AbortSignal): Promi
     await callWebhook(deps, { job, action, signal });
     await markDelivered(deps.db, job.delivery, null);
   } else if (action.type === 'send_email') {
-    await markDelivered(deps.db, job.delivery, await sendEmail(deps, { job, action }));
+    await deliverEmail(deps, job, action);
   } else if (action.type === 'send_chat_message') {
     const begun = await sendChatMessage(deps, { job, action, signal });
     await deps.db.transaction(async (tx) => {
@@ -90,6 +91,19 @@ async function attempt(deps: Deps, job: DeliveryJob, signal: AbortSignal): Promi
       if (await markDelivered(tx, job.delivery, null)) await changePipeline(tx, deps, { job, action });
     });
   }
+}
+
+/** To the recipients whose quiet hours allow it. It waits for the others. */
+async function deliverEmail(deps: Deps, job: DeliveryJob, action: ActionOf<'send_email'>): Promise<void> {
+  const { delivery, trigger } = job;
+  const severity = job.case?.severity ?? trigger.severity;
+  const { due, until } = await recipientsNow(deps, { delivery, severity, recipients: action.recipients });
+  const isNobodys = due.length === 0 && (until !== null || delivery.delivered_to.length > 0);
+  const sent = isNobodys ? null : await sendEmail(deps, { job, action, to: due });
+  // The error of a delivery that is not retried is a remark about those who have received it.
+  const remark = sent ?? (delivery.status === 'pending' ? delivery.error : null);
+  if (until) await holdForOthers(deps, delivery, { sent: due, until, remark });
+  else await markDelivered(deps.db, delivery, remark);
 }
 
 async function markDelivered(db: Db, { id }: DeliveryRow, remark: string | null): Promise<boolean> {

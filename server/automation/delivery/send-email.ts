@@ -1,6 +1,4 @@
-import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
 import { recordOwnUse } from '../../../db/own-secret-uses.ts';
-import { users } from '../../../db/schema/index.ts';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
 import { renderTemplate } from '../render-template.ts';
@@ -12,17 +10,16 @@ const HAS_TAGS = /<[a-z!/][^>]*>/i;
 const MAX_SUBJECT = 300;
 
 /**
- * Sends one email to all recipients that are still users of the account. Every attempt has the delivery's id as its
- * Message-ID. Returns a note about recipients that the mail server rejected, or null.
+ * Sends one email to users of the account. Every attempt has the delivery's id as its Message-ID. Returns a note about
+ * recipients that the mail server rejected, or null.
  * @throws DeliveryError
  */
 export async function sendEmail(
   deps: Deps,
-  { job, action }: { job: Message; action: ActionOf<'send_email'> },
+  { job, action, to }: { job: Message; action: ActionOf<'send_email'>; to: string[] },
 ): Promise<string | null> {
   const { SMTP_URL, MAIL_FROM } = deps.config;
   if (SMTP_URL === null) throw permanent('mail_not_configured', 'No mail server is configured. Set SMTP_URL');
-  const to = await liveRecipients(deps, job.trigger.account_id, action.recipients);
   if (to.length === 0) throw permanent('no_recipients', 'None of the recipients is still a user of the account');
   const { host, password } = new URL(SMTP_URL);
   if (password !== '') await recordOwnUse(deps.db, { setting: 'SMTP_URL', host }, deps.now());
@@ -50,22 +47,6 @@ export async function sendEmail(
   } finally {
     transport.close();
   }
-}
-
-async function liveRecipients(deps: Deps, account_id: string, recipients: string[]): Promise<string[]> {
-  const found = await deps.db
-    .select({ email: users.email })
-    .from(users)
-    .where(
-      and(
-        eq(users.account_id, account_id),
-        isNull(users.deleted_at),
-        ne(users.status, 'disabled'),
-        inArray(sql`lower(${users.email})`, recipients),
-      ),
-    )
-    .orderBy(users.email);
-  return found.map(({ email }) => email);
 }
 
 function contentOf(deps: Deps, job: Message, action: ActionOf<'send_email'>) {

@@ -4,9 +4,10 @@ import { SYSTEM_ACTOR } from '../../events/emit.ts';
 import { EVENT_KINDS, type EventKind } from '../../events/kinds.ts';
 import { isEventKind } from '../../events/variables.ts';
 import { sampleFacts } from '../rules/sample-facts.ts';
-import type { TriggerAction } from '../triggers/action-schema.ts';
+import type { ActionOf, TriggerAction } from '../triggers/action-schema.ts';
 import { callWebhook } from './call-webhook.ts';
 import { DeliveryError } from './delivery-error.ts';
+import { liveRecipients } from './recipients.ts';
 import { sendChatMessage } from './send-chat-message.ts';
 import { sendEmail } from './send-email.ts';
 import type { Message } from './template-values.ts';
@@ -37,13 +38,18 @@ export async function sendTest(
   try {
     let remark: string | null = null;
     if (action.type === 'call_webhook') await callWebhook(deps, { job, action, signal });
-    else if (action.type === 'send_email') remark = await sendEmail(deps, { job, action });
+    else if (action.type === 'send_email')
+      remark = await sendEmail(deps, { job, action, to: await addressesOf(deps, trigger, action) });
     else if (action.type === 'send_chat_message') await sendChatMessage(deps, { job, action, signal });
     return { type, is_sent: true, error: remark === null ? null : { code: 'partly_rejected', message: remark } };
   } catch (error) {
     if (!(error instanceof DeliveryError)) throw error;
     return { type, is_sent: false, error: { code: error.code, message: error.message } };
   }
+}
+
+async function addressesOf(deps: Deps, { account_id }: TestedTrigger, { recipients }: ActionOf<'send_email'>) {
+  return (await liveRecipients(deps, account_id, recipients)).map(({ email }) => email);
 }
 
 function inventedEvent(deps: Deps, { account_id, matched_kinds }: TestedTrigger): EventRow {

@@ -31,6 +31,9 @@ const CaseDelivery = z
     last_attempt_at: instant().nullable(),
     next_attempt_at: instant().nullable(),
     held_until: instant().nullable().meta({ description: 'The end of the quiet hours for which it waits.' }),
+    delivered_to: z.array(z.string()).meta({
+      description: 'Recipients of an email who have it already, while others wait for the end of their quiet hours.',
+    }),
     delivered_at: instant().nullable(),
     error: z.string().nullable(),
     created_at: instant(),

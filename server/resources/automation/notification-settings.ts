@@ -1,15 +1,13 @@
-import { and, eq, gt, inArray } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { z } from 'zod';
-import { accounts, deliveries, notificationSettings, type NotificationSettingsRow } from '../../../db/schema/index.ts';
-import { quietUntil } from '../../automation/delivery/quiet-hours.ts';
-import { sendDelivery, WAITING } from '../../automation/delivery/queue-deliveries.ts';
+import { accounts, notificationSettings, type NotificationSettingsRow } from '../../../db/schema/index.ts';
+import { releaseHeld } from '../../automation/delivery/quiet-hours.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { instant, text, timeZone } from '../../api/wire-types.ts';
-import { nextDaily, TIME_OF_DAY } from '../../pipeline/daily-times.ts';
-import { badRequest } from '../../platform/errors.ts';
+import { requireQuietHours } from '../../api/quiet-hours.ts';
+import { instant, timeOfDay, timeZone } from '../../api/wire-types.ts';
+import { nextDaily } from '../../pipeline/daily-times.ts';
+import { NO_QUIET_HOURS, quietUntil } from '../../pipeline/quiet-hours.ts';
 import { Severity } from './events-schema.ts';
-
-const timeOfDay = () => text(5, 5).regex(TIME_OF_DAY, 'A time of day is HH:MM, from 00:00 to 23:59');
 
 export const NotificationSettings = z
   .object({
@@ -43,14 +41,7 @@ export const UpdateNotificationSettings = z
   });
 type UpdateNotificationSettings = z.infer<typeof UpdateNotificationSettings>;
 
-const DEFAULTS = {
-  timezone: null,
-  quiet_from: null,
-  quiet_until: null,
-  urgent_severity: 'critical' as const,
-  digest_at: null,
-  next_digest_at: null,
-};
+const DEFAULTS = { ...NO_QUIET_HOURS, timezone: null, digest_at: null, next_digest_at: null };
 
 export async function getNotificationSettings(ctx: Ctx): Promise<NotificationSettings> {
   const { settings, zone } = await read(ctx);
@@ -85,10 +76,7 @@ export async function updateNotificationSettings(
   await ctx.db.select().from(notificationSettings).where(own).for('no key update');
   const before = await read(ctx);
   const { timezone, quiet_from, quiet_until, urgent_severity, digest_at } = { ...before.settings, ...input };
-  if ((quiet_from === null) !== (quiet_until === null) || (quiet_from !== null && quiet_from === quiet_until)) {
-    const field = quiet_from === null ? 'quiet_from' : 'quiet_until';
-    throw badRequest('invalid_quiet_hours', 'Quiet hours need a beginning and a different end', { field });
-  }
+  requireQuietHours({ quiet_from, quiet_until }, '');
   await ctx.db.update(notificationSettings).set({ timezone, quiet_from, quiet_until, urgent_severity }).where(own);
   const { zone } = await read(ctx);
   if (digest_at !== before.settings.digest_at || zone !== before.zone) {
@@ -97,29 +85,12 @@ export async function updateNotificationSettings(
       .set({ digest_at, next_digest_at: digest_at && nextDigest(ctx, digest_at, zone) })
       .where(own);
   }
-  await lookAtHeldAgain(ctx);
+  await releaseHeld(ctx.db, ctx.deps.queue, { account_id, now: ctx.deps.now().toISOString() });
   return getNotificationSettings(ctx);
 }
 
 const nextDigest = (ctx: Ctx, digest_at: string, timezone: string) =>
   nextDaily(digest_at, { timezone, after: ctx.deps.now() }).toISOString();
-
-/** The deliveries that quiet hours hold are judged anew by the settings as they are now. */
-async function lookAtHeldAgain({ db, deps, principal }: Ctx): Promise<void> {
-  const now = deps.now().toISOString();
-  const held = await db
-    .update(deliveries)
-    .set({ held_until: null, next_attempt_at: now })
-    .where(
-      and(
-        eq(deliveries.account_id, principal.account_id),
-        inArray(deliveries.status, WAITING),
-        gt(deliveries.held_until, now),
-      ),
-    )
-    .returning({ id: deliveries.id });
-  for (const { id } of held) await sendDelivery(db, deps.queue, { id, at: now, now });
-}
 
 /** Sets the time of the digest unless there is one. */
 export async function ensureDigest(ctx: Ctx): Promise<void> {

@@ -5,6 +5,7 @@ import { planOf } from '../../pipeline/billing-plans.ts';
 import { billingPeriod, utcDay } from '../../platform/utc-days.ts';
 import { PERMISSIONS } from '../../api/permissions.ts';
 import type { Ctx } from '../../api/procedure.ts';
+import { preferencesOf } from './notification-preferences.ts';
 import { presentOnboarding } from './onboarding.ts';
 import { presentUser, selectUser } from './query.ts';
 import type { ExpandedUserSchema } from './schema.ts';
@@ -39,6 +40,6 @@ export async function getMe(ctx: Ctx): Promise<ExpandedUserSchema> {
       ...key,
       days_remaining: Math.max(0, Math.floor((Date.parse(key.expires_at) - now.getTime()) / DAY_MS)),
     },
-    notification_preferences: record.user.notification_preferences,
+    notification_preferences: preferencesOf(record.user),
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { PERMISSIONS } from '../../api/permissions.ts';
+import { NotificationPreferences, UpdateNotificationPreferences } from './notification-preferences.ts';
 import { day, idInBody, instant, name, readOnlyKeys, text, timeZone, whole } from '../../api/wire-types.ts';
 
 const uuid = () => z.string().meta({ format: 'uuid' });
@@ -104,7 +105,7 @@ export const ExpandedUserSchema = z
         description:
           'The key of this call. The key itself is returned only when it is created. Null: a session of a sign-in by a provider; calls over REST always have a key.',
       }),
-    notification_preferences: z.record(z.string(), z.unknown()),
+    notification_preferences: NotificationPreferences,
   })
   .meta({ id: 'ExpandedUserSchema' });
 export type ExpandedUserSchema = z.infer<typeof ExpandedUserSchema>;
@@ -140,6 +141,7 @@ const updates = {
   locale: locale().nullish(),
   role_ids: roleIds().optional().meta({ description: 'All roles that the user shall have.' }),
   is_active: z.boolean().optional().meta({ description: 'false disables the user and their keys.' }),
+  notification_preferences: UpdateNotificationPreferences.optional(),
   email: z.string().optional().meta({ description: 'Cannot be changed; only its present value is taken.' }),
 };
 

@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { apiKeys, type UserRow, users } from '../../../db/schema/index.ts';
+import { releaseHeld } from '../../automation/delivery/quiet-hours.ts';
 import { changedColumns, keysOf, pick } from '../../api/changed-columns.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
@@ -8,6 +9,7 @@ import { assignRoles, lockRoles, requireAllOf, rolesOf, unassignRoles } from '..
 import { lockUser } from '../access/user.ts';
 import { accountPlan, checkLimit } from '../access/account-plan.ts';
 import { emitUserEvent } from './events.ts';
+import { changedPreferences } from './notification-preferences.ts';
 import type { UpdateUserRequest, UserSchema } from './schema.ts';
 import { getUser } from './service.ts';
 
@@ -19,7 +21,7 @@ type Input = UpdateUserRequest & { user_id: string };
 /**
  * Changes a user. A request that changes nothing leaves time stamps and events alone.
  * @throws ApiError 403; 404; 400 `immutable_field`, `cannot_disable_self`, `last_administrator`, `invalid_reference`,
- * `cannot_grant_unheld_permission`; 402, see `checkLimit`.
+ * `cannot_grant_unheld_permission`, `invalid_quiet_hours`; 402, see `checkLimit`.
  */
 export async function updateUser(ctx: Ctx, input: Input): Promise<UserSchema> {
   const isSelf = input.user_id.toLowerCase() === ctx.principal.user_id;
@@ -43,7 +45,9 @@ async function changeUser(ctx: Ctx, input: Input, isSelf: boolean): Promise<void
 }
 
 async function changeProfile(ctx: Ctx, user: UserRow, input: Input): Promise<void> {
-  const after = changedColumns(user, pick(input, PROFILE));
+  const given = input.notification_preferences;
+  const preferences = given && { notification_preferences: changedPreferences(user, given) };
+  const after = changedColumns(user, { ...pick(input, PROFILE), ...preferences });
   const changed_fields = keysOf(after);
   if (changed_fields.length === 0) return;
   const [changed] = await ctx.db.update(users).set(after).where(eq(users.id, user.id)).returning();
@@ -54,6 +58,8 @@ async function changeProfile(ctx: Ctx, user: UserRow, input: Input): Promise<voi
     before: pick(user, changed_fields),
     after,
   });
+  if (!changed_fields.some((field) => field === 'timezone' || field === 'notification_preferences')) return;
+  await releaseHeld(ctx.db, ctx.deps.queue, { account_id: user.account_id, now: ctx.deps.now().toISOString() });
 }
 
 async function setRoles(ctx: Ctx, user: UserRow, wanted: string[]): Promise<void> {

@@ -30,7 +30,9 @@ export const Deliveries = ({ deliveries }: { deliveries: Delivery[] }) => (
             </span>
             {delivery.status === 'pending' && delivery.held_until && (
               <span className="dimmed case-facts">
-                Held by quiet hours, sent <RelativeTime at={delivery.held_until} />
+                {delivery.delivered_to.length > 0 && `Sent to ${delivery.delivered_to.join(', ')}. The rest is `}
+                {delivery.delivered_to.length > 0 ? 'held' : 'Held'} by quiet hours, sent{' '}
+                <RelativeTime at={delivery.held_until} />
               </span>
             )}
             {delivery.error && <span className="stream-error">{delivery.error}</span>}

@@ -9,6 +9,7 @@ import { Page, Section } from '../../components/page.tsx';
 import { signedOut, signOut } from '../../session.ts';
 import { useAction } from '../../use-action.ts';
 import { ApiKeySection } from './api-key-section.tsx';
+import { QuietHoursSection } from './quiet-hours-section.tsx';
 import { SessionsSection } from './sessions-section.tsx';
 import { AvatarUpload } from './avatar-upload.tsx';
 
@@ -39,6 +40,7 @@ export default function ProfilePage() {
           <AvatarUpload />
         </Section>
       </div>
+      <QuietHoursSection />
       <Section title="Permissions" lead={me.roles.map(({ name }) => name).join(', ') || 'No roles'}>
         <ul className="chips">
           {me.permissions.map((permission) => (

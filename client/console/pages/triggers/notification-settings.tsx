@@ -1,23 +1,16 @@
-import { Button, Select, TextInput } from '@mantine/core';
+import { Button, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Section } from '../../components/page.tsx';
 import { QueryView } from '../../components/query-view.tsx';
+import { QuietHoursFields, TimeOfDay } from '../../schedule/quiet-hours-fields.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { useCurrentUser, usePermission } from '../../current-user.ts';
 import { useAction } from '../../use-action.ts';
 
 type Settings = RouterOutputs['automation']['getNotificationSettings'];
-type Severity = NonNullable<Settings['urgent_severity']>;
-
-const URGENT: { value: Severity | ''; label: string }[] = [
-  { value: 'critical', label: 'Critical' },
-  { value: 'high', label: 'High and critical' },
-  { value: 'warning', label: 'Warning and above' },
-  { value: '', label: 'Nothing' },
-];
 
 /** Quiet hours and the daily digest of the account. */
 export function NotificationSettings() {
@@ -44,20 +37,12 @@ function Form({ settings }: { settings: Settings }) {
   return (
     <Section
       title="Quiet hours and daily digest"
-      lead="Emails and chat messages wait for the end of quiet hours. The digest is sent by the trigger Daily digest."
+      lead="Emails and chat messages wait for the end of quiet hours. The digest is sent by the trigger Daily digest. Each user can add quiet hours on the page Profile."
     >
       <form className="stack" onSubmit={submit} noValidate>
         <fieldset className="bare-fieldset fields" disabled={!may}>
-          <Time label="Quiet from" value={quiet_from} onChange={(time) => set({ quiet_from: time })} />
-          <Time label="Quiet until" value={quiet_until} onChange={(time) => set({ quiet_until: time })} />
-          <Select
-            label="Sent during quiet hours"
-            data={URGENT}
-            allowDeselect={false}
-            value={urgent_severity ?? ''}
-            onChange={(value) => set({ urgent_severity: value || null })}
-          />
-          <Time label="Daily digest at" value={digest_at} onChange={(time) => set({ digest_at: time })} />
+          <QuietHoursFields value={{ quiet_from, quiet_until, urgent_severity }} onChange={set} />
+          <TimeOfDay label="Daily digest at" value={digest_at} onChange={(time) => set({ digest_at: time })} />
           <Select
             label="Time zone"
             searchable
@@ -95,13 +80,4 @@ const Upcoming = ({ settings }: { settings: Settings }) => (
       </p>
     )}
   </>
-);
-
-const Time = (props: { label: string; value: string | null; onChange: (time: string | null) => void }) => (
-  <TextInput
-    label={props.label}
-    type="time"
-    value={props.value ?? ''}
-    onChange={(event) => props.onChange(event.currentTarget.value || null)}
-  />
 );

@@ -1,0 +1,1 @@
+ALTER TABLE "deliveries" ADD COLUMN "delivered_to" text[] DEFAULT '{}' NOT NULL;

@@ -39,6 +39,8 @@ export interface Endpoint extends Declared {
   revisioned: boolean;
   /** Whether callers need no key. */
   public: boolean;
+  /** How large a request may be; null: 1 MiB. */
+  max_body_bytes: number | null;
   /** Response bodies other than JSON, by content type with a description. The procedure then returns a Response. */
   produces: Record<string, string> | null;
 }
@@ -80,6 +82,8 @@ interface RestOptions<
   public?: true;
   /** Default: JSON. */
   consumes?: BodyType;
+  /** Default: 1 MiB. */
+  max_body_bytes?: number;
   produces?: Record<string, string>;
 }
 
@@ -139,6 +143,7 @@ export function rest<
     addition: options.addition ?? false,
     revisioned: options.revisioned ?? false,
     public: options.public ?? false,
+    max_body_bytes: options.max_body_bytes ?? null,
     ...declared,
   };
   type Ids = OpaqueIds<P, Path>;

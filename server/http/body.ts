@@ -7,11 +7,11 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Reads a request's JSON; undefined without a body.
+ * Reads a request's JSON, by default up to 1 MiB; undefined without a body.
  * @throws ApiError 413; RequestShapeError for invalid JSON and for numbers that JSON.parse would round.
  */
-export async function readJson(request: Request): Promise<unknown> {
-  const bytes = await readBytes(request);
+export async function readJson(request: Request, limit?: number): Promise<unknown> {
+  const bytes = await readBytes(request, limit);
   if (bytes.byteLength === 0) return undefined;
   const type = request.headers.get('content-type');
   if (type !== null && !JSON_TYPE.test(type)) {

@@ -18,6 +18,12 @@ const FIRST_WAIT_MS = 20;
 const MAX_WAIT_MS = 250;
 const WAIT_TIMEOUT_MS = 90_000;
 
+interface Reading {
+  credentialsOf?: (request: Request) => Credentials;
+  /** Bytes of the body; undefined: the default. */
+  limitOf(request: Request): number | undefined;
+}
+
 /**
  * Implements the header Idempotency-Key. Within 24 hours, the same request of the same user runs once; repetitions get
  * the stored status and body, with `Idempotency-Replayed: true`, and wait while the first is in progress. Successes and
@@ -25,7 +31,7 @@ const WAIT_TIMEOUT_MS = 90_000;
  * `idempotency_key_reused`; a key that is not 1 to 255 printable ASCII characters is 422.
  */
 export const idempotent =
-  (deps: Deps, handler: Handler, credentialsOf = apiKeyOf): Handler =>
+  (deps: Deps, handler: Handler, { credentialsOf = apiKeyOf, limitOf }: Reading): Handler =>
   async (exchange) => {
     const key = exchange.request.headers.get(IDEMPOTENCY_HEADER);
     if (key === null) return handler(exchange);
@@ -35,7 +41,7 @@ export const idempotent =
     const { user_id } = await authenticate(deps, credentials);
     if (!PRINTABLE.test(key)) throw badKey();
     const isForm = exchange.request.headers.get('content-type')?.startsWith('multipart/');
-    const body = await readBytes(exchange.request, isForm ? MAX_FORM_BYTES : undefined);
+    const body = await readBytes(exchange.request, isForm ? MAX_FORM_BYTES : limitOf(exchange.request));
     const request = { user_id, key, request_hash: hashOf(exchange.request, body) };
     const replayed = await claimOrAnswer(deps, request, exchange.request.signal);
     if (replayed) return replayed;

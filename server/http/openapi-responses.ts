@@ -11,8 +11,7 @@ type Responses = Record<`${1 | 2 | 3 | 4 | 5}${string}`, ZodOpenApiResponseObjec
 
 /** All responses of an operation, by status. */
 export function responsesOf(served: ServedProcedure): Responses {
-  const structured = served.endpoint.produces !== null;
-  const errors = statusesOf(served).map((status) => [status, problem(status, structured)]);
+  const errors = statusesOf(served).map((status) => [status, problem(status, served.endpoint)]);
   return { [served.endpoint.status]: success(served), ...Object.fromEntries(errors) };
 }
 
@@ -96,9 +95,11 @@ const PROBLEMS: Record<number, string> = {
   500: 'Internal server error',
 };
 
-function problem(status: number, structured: boolean): ZodOpenApiResponseObject {
+function problem(status: number, { produces, max_body_bytes }: ServedProcedure['endpoint']): ZodOpenApiResponseObject {
   const schema =
-    status === 422 ? HTTPValidationError : status === 404 && structured ? StructuredErrorSchema : ErrorSchema;
+    status === 422 ? HTTPValidationError : status === 404 && produces !== null ? StructuredErrorSchema : ErrorSchema;
   const headers = status === 401 ? { ...EVERYWHERE, ...CHALLENGE } : EVERYWHERE;
-  return { description: PROBLEMS[status] ?? 'Error', headers, content: { 'application/json': { schema } } };
+  const larger = status === 413 && max_body_bytes !== null;
+  const description = larger ? `The body is larger than ${max_body_bytes / 1024 / 1024} MiB` : PROBLEMS[status];
+  return { description: description ?? 'Error', headers, content: { 'application/json': { schema } } };
 }

@@ -61,7 +61,11 @@ export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): Path
     if (routes.handlers.has(one.endpoint.method))
       throw new Error(`${one.name}: another procedure has the same endpoint`);
     const handler = procedureHandler(deps, one);
-    routes.handlers.set(one.endpoint.method, acceptsIdempotencyKey(one.endpoint) ? idempotent(deps, handler) : handler);
+    const limit = one.endpoint.max_body_bytes ?? undefined;
+    routes.handlers.set(
+      one.endpoint.method,
+      acceptsIdempotencyKey(one.endpoint) ? idempotent(deps, handler, { limitOf: () => limit }) : handler,
+    );
   }
   return [...byPattern.values()];
 }
@@ -109,7 +113,10 @@ const READERS = { 'application/json': readJson, 'multipart/form-data': readForm 
 
 async function readParts(exchange: HttpExchange, endpoint: Endpoint, names: string[]): Promise<RequestParts> {
   const params = Object.fromEntries(names.map((name, index) => [name, exchange.params[index]]));
-  const body = endpoint.body === null ? undefined : await READERS[endpoint.consumes](exchange.request);
+  const body =
+    endpoint.body === null
+      ? undefined
+      : await READERS[endpoint.consumes](exchange.request, endpoint.max_body_bytes ?? undefined);
   return new RequestParts(params, readQuery(exchange.request.url), body);
 }
 

@@ -1,6 +1,6 @@
 import { getErrorShape, getTRPCErrorFromUnknown } from '@trpc/server';
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
-import type { Credentials } from '../api/authentication.ts';
+import { authenticate, type Credentials } from '../api/authentication.ts';
 import type { Deps } from '../deps.ts';
 import { recordRefusal } from '../api/audit/refusals.ts';
 import { describeError } from '../api/error-response.ts';
@@ -12,6 +12,7 @@ import type { HttpExchange, Handler } from './edge.ts';
 import { unauthenticatedCall } from './errors.ts';
 import { refuseRoundedNumbers } from './exact-numbers.ts';
 import { IDEMPOTENCY_HEADER, idempotent } from './idempotency.ts';
+import { proceduresOf } from './rest.ts';
 import { sessionOf } from './session.ts';
 
 export const TRPC_PATH = '/trpc';
@@ -26,8 +27,17 @@ export function trpcHandler(deps: Deps): Handler {
     authorization: request.headers.get('authorization'),
     session: sessionOf(deps, request),
   });
-  const calls: Handler = async (exchange) => answerCalls(deps, exchange, credentialsOf);
-  const once = idempotent(deps, calls, credentialsOf);
+  const limits = new Map(
+    proceduresOf([appRouter]).map(({ name, endpoint }) => [name, endpoint.max_body_bytes ?? undefined]),
+  );
+  const limitOf = (request: Request) => limits.get(pathOf(deps, request));
+  const calls: Handler = async (exchange) => {
+    const limit = limitOf(exchange.request);
+    // The others are too small to be worth a check before tRPC's own.
+    if (limit !== undefined) await authenticate(deps, credentialsOf(exchange.request));
+    return answerCalls(deps, exchange, { credentialsOf, limit });
+  };
+  const once = idempotent(deps, calls, { credentialsOf, limitOf });
   return async (exchange) => {
     try {
       refuseLargeBatch(exchange.request);
@@ -44,12 +54,12 @@ export function trpcHandler(deps: Deps): Handler {
 async function answerCalls(
   deps: Deps,
   exchange: HttpExchange,
-  credentialsOf: (request: Request) => Credentials,
+  { credentialsOf, limit }: { credentialsOf: (request: Request) => Credentials; limit: number | undefined },
 ): Promise<Response> {
   const { request, request_id, keep } = exchange;
   return fetchRequestHandler({
     endpoint: endpointOf(deps, request),
-    req: await limited(request),
+    req: await limited(request, limit),
     router: appRouter,
     maxBatchSize: MAX_BATCH,
     allowMethodOverride: true,
@@ -76,6 +86,9 @@ function endpointOf({ config }: Deps, { url }: Request): string {
   return `${config.BASE_PATH.slice(0, below)}${TRPC_PATH}`;
 }
 
+/** The name of the procedure, or several with commas between them. */
+const pathOf = ({ config }: Deps, { url }: Request) => routePath(config, url).slice(TRPC_PATH.length + 1);
+
 /** tRPC would answer before it knows the request. */
 function refuseLargeBatch({ url }: Request): void {
   const { pathname, searchParams } = new URL(url);
@@ -96,7 +109,7 @@ function refuseKeyOnBatch({ headers, url }: Request): void {
 /** Errors before tRPC handles the request, in the form of tRPC. */
 function errorResponse(deps: Deps, { request, request_id }: HttpExchange, thrown: unknown): Response {
   const error = getTRPCErrorFromUnknown(thrown);
-  const path = routePath(deps.config, request.url).slice(TRPC_PATH.length + 1);
+  const path = pathOf(deps, request);
   logCause(deps, { error, request_id, path });
   const { status, headers } = describeError(error, request_id);
   const ctx = { deps, request_id, address: '', user_agent: null, authorization: null, setHeader: () => {} };
@@ -112,10 +125,10 @@ function logCause(deps: Deps, call: { error: unknown; request_id: string; path: 
 }
 
 /** The adapter itself has no size limit and rounds numbers. */
-async function limited(request: Request): Promise<Request> {
+async function limited(request: Request, limit: number | undefined): Promise<Request> {
   if (request.body === null) return request;
   const { url, method, headers, signal } = request;
-  const body = await readBytes(request);
+  const body = await readBytes(request, limit);
   refuseRoundedNumbers(new TextDecoder().decode(body));
   return new Request(url, { method, headers, signal, body });
 }

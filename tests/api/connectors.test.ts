@@ -2,7 +2,9 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import postgres from 'postgres';
+import { MAX_OPENAPI_LENGTH } from '../../client/openapi-document.ts';
 import { allConnectors } from '../../server/connectors/registry.ts';
+import { DefinitionDraftRequest } from '../../server/resources/account-connectors/trials/draft-definition.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { postgresParameters } from '../support/resources.ts';
@@ -160,6 +162,15 @@ describe('POST /definition_drafts', () => {
     const { status, body } = await draft(described);
     expect([status, body.streams]).toMatchObject([200, [{ name: 'orders', path: '/orders' }]]);
     expect(body.definition).toContain('base_url: https://shop.example.com');
+  });
+
+  test('200: from a document of several megabytes; 413 for a larger request, 422 for a larger document', async () => {
+    const sized = (length: number) => draft({ ...described, info: { description: 'x'.repeat(length) } });
+    const { status, body } = await sized(7_900_000);
+    expect([status, body.streams]).toMatchObject([200, [{ name: 'orders' }]]);
+    expect((await sized(MAX_OPENAPI_LENGTH)).status).toBe(422);
+    expect(await sized(17_000_000)).toMatchObject({ status: 413, body: { limit_bytes: 16 * 1024 * 1024 } });
+    expect(DefinitionDraftRequest.shape.openapi.maxLength).toBe(MAX_OPENAPI_LENGTH);
   });
 
   test.each([

@@ -119,6 +119,11 @@ describe('sources draft', () => {
   }, 60_000);
 });
 
+test('sources draft names the size of a document that is too large: 1', async () => {
+  const { code, err } = await cli.run(['sources', 'draft', '--openapi', '-'], { input: 'x'.repeat(8_000_001) });
+  expect([code, err]).toEqual([1, expect.stringContaining('has 8,000,001 characters, and at most 8,000,000')]);
+});
+
 describe('sources preview', () => {
   test('shows the first page of a definition from a file: 0; an error of the service: 1', async () => {
     const shop = startHttpServer();

@@ -131,6 +131,48 @@ test('a pipeline from nothing: source, streams, destination, schedule, first run
   expect(complaints).toEqual([]);
 }, 120_000);
 
+test('a definition is drafted from an OpenAPI document, with its guesses to confirm', async () => {
+  const schema = { type: 'array', items: { type: 'object', properties: { id: {} } } };
+  const described = {
+    openapi: '3.1.0',
+    servers: [{ url: 'https://shop.example.com' }],
+    security: [{ main: [] }],
+    components: { securitySchemes: { main: { type: 'http', scheme: 'bearer' } } },
+    paths: {
+      '/orders': { get: { responses: { 200: { content: { 'application/json': { schema } } } } } },
+      '/health': { get: { responses: { 200: { content: { 'application/json': { schema: { type: 'object' } } } } } } },
+    },
+  };
+  const upload = (text: string) =>
+    dialog
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'shop.json', mimeType: 'application/json', buffer: Buffer.from(text) });
+  const draft = () => dialog.getByRole('button', { name: 'Draft definition' });
+  await visit(page, '/console/sources/new');
+  await page.getByRole('searchbox', { name: 'Search connectors' }).fill('REST API');
+  await page.locator('button.connector-card').filter({ hasText: 'REST API' }).first().click();
+  await page.getByRole('button', { name: 'Draft from an OpenAPI document' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox', { name: 'OpenAPI document' }).fill('openapi: 4.0.0');
+  await draft().click();
+  await dialog.getByText('Not an OpenAPI 3 or Swagger 2 document').waitFor();
+  await upload('x'.repeat(8_000_001));
+  await dialog.getByText('The document has 8,000,001 characters, and at most 8,000,000 can be read').waitFor();
+  expect(await draft().isDisabled()).toBe(true);
+  await upload(JSON.stringify(described));
+  await draft().click();
+  await dialog.getByText('Authentication by the security scheme main').waitFor();
+  await dialog.getByText('Primary key id').waitFor();
+  await dialog.getByText('1 operation without a stream').waitFor();
+  await shoot(page, 'openapi-draft');
+  await dialog.getByRole('button', { name: 'Use this draft' }).click();
+  const field = (name: string) => page.getByRole('textbox', { name });
+  expect(await field('API definition').inputValue()).toContain('base_url: https://shop.example.com');
+  expect(JSON.parse(await field('Secret values').inputValue())).toEqual({ token: '' });
+  await shoot(page, 'openapi-drafted');
+  expect(complaints).toEqual([]);
+});
+
 test('unsaved input outlasts a step back, another page, a refusal, and a session that ends', async () => {
   const source = await make.source({ streams: 3 });
   const destination = await make.destination();

@@ -169,6 +169,25 @@ describe('streams', () => {
 });
 
 test.each([
+  [{}, [], 'No authentication: the document has no security scheme'],
+  [{ sid: { type: 'apiKey', in: 'cookie', name: 's' } }, ['sid'], 'No authentication: sid cannot be expressed'],
+  [{ main: { type: 'http', scheme: 'bearer' } }, ['main'], 'Authentication by the security scheme main'],
+  [
+    { main: { type: 'http', scheme: 'bearer' }, other: { type: 'http', scheme: 'basic' } },
+    [],
+    'Authentication by the security scheme main, which the document does not require in general. Others in the document: other',
+  ],
+])('the guessed authentication has a comment, too: %j, required %j', (securitySchemes, required, comment) => {
+  const security = required.map((name) => ({ [name]: [] }));
+  const { definition, assumptions, parsed } = drafted(
+    api({ '/orders': get(list(record)) }, { components: { securitySchemes }, security }),
+  );
+  expect(assumptions).toEqual([comment]);
+  expect(definition).toContain(`# ${comment}\n`);
+  expect(definition.includes(`# ${comment}\nauthentication:\n`)).toBe(parsed.authentication.type !== 'none');
+});
+
+test.each([
   [
     { type: 'http', scheme: 'bearer' },
     { type: 'bearer', token: '{{ secrets.token }}' },

@@ -130,6 +130,27 @@ describe('tRPC', () => {
     });
     expect(response.status).toBe(413);
   });
+
+  test('a procedure may take a larger body: not without a key, and not in a batch', async () => {
+    const examples = Array.from({ length: 150_000 }, (_, n) => ({ id: '12345678901234567890', text: `"${n}"\n` }));
+    const openapi = JSON.stringify({ openapi: '3.1.0', paths: {}, examples });
+    expect(openapi.length).toBeGreaterThan(7_000_000);
+    const draft = (path: string, key: string, input: object) =>
+      fetch(`${url}/trpc/account_connectors.draftDefinition${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(input),
+      });
+    const answer = await draft('', context.api_key, { openapi });
+    expect(answer.status).toBe(400);
+    expect(((await answer.json()) as { error: { data: { code: string } } }).error.data.code).toBe('no_lists');
+    expect((await draft('', 'nobody-has-this-key-0123456789', { openapi })).status).toBe(401);
+    const twice = await draft(',account_connectors.draftDefinition?batch=1', context.api_key, [
+      { openapi },
+      { openapi },
+    ]);
+    expect(twice.status).toBe(413);
+  });
 });
 
 describe('REST on a socket', () => {

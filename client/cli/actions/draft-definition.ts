@@ -1,11 +1,15 @@
 import { stringify } from 'yaml';
+import { tooLongToDraft } from '../../openapi-document.ts';
 import type { Cli } from '../context.ts';
+import { CommandError } from '../exit.ts';
 import { readText } from '../read-document.ts';
 import { showThing } from '../table.ts';
 
 /** Prints a file of parameters, as `sources preview --file` and `sources create --file` read it. */
 export async function draftDefinition(cli: Cli, flags: { openapi: string; json: boolean }): Promise<void> {
   const openapi = await readText(flags.openapi);
+  const problem = tooLongToDraft(openapi.length);
+  if (problem !== null) throw new CommandError('failed', problem);
   const api = await cli.api();
   const draft = await api.account_connectors.draftDefinition.mutate({ openapi });
   if (flags.json) return showThing(cli, draft, { json: true, lines: {} });

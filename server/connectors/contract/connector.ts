@@ -83,6 +83,8 @@ export interface TriedPage {
 /** The definition of an API, drafted from a description of it, for a user to confirm. */
 export interface DefinitionDraft {
   definition: string;
+  /** What was guessed for all streams, as sentences. */
+  assumptions: string[];
   /** `assumptions`: what was guessed, as sentences. */
   streams: { name: string; path: string; assumptions: string[] }[];
   /** Operations without a stream. */

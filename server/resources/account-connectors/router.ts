@@ -26,7 +26,12 @@ import {
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
 import { listSecretUses, SecretUsesQuery, SecretUseSchema } from './secrets/uses.ts';
 import { updateAccountConnector } from './update.ts';
-import { DefinitionDraft, DefinitionDraftRequest, draftDefinition } from './trials/draft-definition.ts';
+import {
+  DefinitionDraft,
+  DefinitionDraftRequest,
+  draftDefinition,
+  MAX_DRAFT_BODY_BYTES,
+} from './trials/draft-definition.ts';
 import { SchemaTestRequest, testSchema } from './trials/test-schema.ts';
 import { DatasetTrial, DatasetTrialRequest, tryDataset } from './trials/try-dataset.ts';
 import { PageTrial, PageTrialRequest, tryPage } from './trials/try-page.ts';
@@ -114,6 +119,7 @@ export const accountConnectorsRouter = router({
           'Each GET operation that returns a list becomes a stream. Pagination, keys and cursors are guessed from names, and each guess is listed to be confirmed. Nothing is requested or stored.',
         addition: true,
         body: DefinitionDraftRequest,
+        max_body_bytes: MAX_DRAFT_BODY_BYTES,
         errors: [400],
       }),
     )

@@ -16,6 +16,7 @@ import { useAction } from '../../use-action.ts';
 import { ConnectionString } from './connection-string.tsx';
 import { ConnectorHelp } from './connector-help.tsx';
 import { Consent } from './consent.tsx';
+import { OpenApiDraft } from './openapi-draft.tsx';
 import { notifySaved } from './use-test.ts';
 
 type Connector = RouterOutputs['connectors']['list'][number];
@@ -150,6 +151,7 @@ export function NewConnectorForm({ connector, onCreated }: NewConnectorFormProps
           <NameField value={name} onChange={setName} />
           <ConnectionString connector_name={connector.name} form={form} />
         </div>
+        <OpenApiDraft connector_name={connector.name} form={form} />
         <ParameterForm form={form} />
         {connector.capabilities.oauth_consent && (
           <Consent

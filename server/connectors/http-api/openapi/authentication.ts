@@ -2,17 +2,34 @@ import { type Json, listOf, objectOf, type OpenApiDocument, textOf } from './doc
 
 const SECRET = (name: string) => `{{ secrets.${name} }}`;
 
+interface DraftedAuthentication {
+  authentication: Json | null;
+  /** What was guessed, as a sentence. */
+  assumption: string;
+}
+
+const MAX_LISTED = 10;
+
 /** The first security scheme that the document requires and that a definition can express. */
-export function draftAuthentication(document: OpenApiDocument): Json | null {
+export function draftAuthentication(document: OpenApiDocument): DraftedAuthentication {
   const { root } = document;
   // `securityDefinitions` is Swagger 2.
   const schemes = objectOf(objectOf(root.components).securitySchemes ?? root.securityDefinitions);
   const required = listOf(root.security).flatMap((one) => Object.keys(objectOf(one)));
-  for (const name of [...required, ...Object.keys(schemes)]) {
-    const found = Object.hasOwn(schemes, name) ? ofScheme(document.resolve(schemes[name])) : null;
-    if (found) return found;
+  const names = [...new Set([...required, ...Object.keys(schemes)])].filter((name) => Object.hasOwn(schemes, name));
+  for (const name of names) {
+    const authentication = ofScheme(document.resolve(schemes[name]));
+    if (!authentication) continue;
+    const others = names.filter((one) => one !== name);
+    const optional = required.includes(name) ? '' : ', which the document does not require in general';
+    const rest = others.length === 0 ? '' : `. Others in the document: ${others.slice(0, MAX_LISTED).join(', ')}`;
+    return { authentication, assumption: `Authentication by the security scheme ${name}${optional}${rest}` };
   }
-  return null;
+  const reason =
+    names.length === 0
+      ? 'the document has no security scheme'
+      : `${names.slice(0, MAX_LISTED).join(', ')} cannot be expressed`;
+  return { authentication: null, assumption: `No authentication: ${reason}` };
 }
 
 function ofScheme(scheme: Json): Json | null {

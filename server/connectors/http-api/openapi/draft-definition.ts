@@ -23,7 +23,8 @@ export function draftDefinition(text: string): DefinitionDraft {
   if (streams.length === 0) {
     throw new ConfigurationError('no_lists', 'The document describes no GET operation that returns a list of records');
   }
-  const definition = written(document, streams);
+  const { authentication, assumption } = draftAuthentication(document);
+  const definition = written(document, { authentication, assumption, streams });
   const { problem } = parseDefinition(definition);
   if (problem !== null) throw new ConfigurationError('invalid_openapi', `No definition can be drafted: ${problem}`);
   const values = (root: string) =>
@@ -34,6 +35,7 @@ export function draftDefinition(text: string): DefinitionDraft {
   }));
   return {
     definition,
+    assumptions: [assumption],
     streams: streams.map(({ definition: { name }, path, assumptions }) => ({ name, path, assumptions })),
     left_out: [...left_out, ...drafted.left_out, ...beyond],
     config: values('config.'),
@@ -61,17 +63,25 @@ function parsed(text: string): unknown {
   }
 }
 
-function written(document: OpenApiDocument, streams: readonly DraftedStream[]): string {
-  const { Document, isMap, isSeq } = require('yaml') as typeof import('yaml');
-  const authentication = draftAuthentication(document);
+interface Drafted {
+  authentication: Json | null;
+  assumption: string;
+  streams: readonly DraftedStream[];
+}
+
+function written(document: OpenApiDocument, { authentication, assumption, streams }: Drafted): string {
+  const { Document, isMap, isScalar, isSeq } = require('yaml') as typeof import('yaml');
   const content = {
     base_url: baseUrlOf(document.root),
     ...(authentication && { authentication }),
     streams: streams.map(({ definition }) => definition),
   };
   const yaml = new Document(content, { aliasDuplicateObjects: false });
-  yaml.commentBefore =
-    ' Drafted from an OpenAPI document. Confirm the comments, and remove streams that are not needed.';
+  const about = 'Drafted from an OpenAPI document. Confirm the comments, and remove streams that are not needed.';
+  yaml.commentBefore = ` ${authentication ? about : `${about}\n ${inLine(assumption)}`}`;
+  for (const { key } of isMap(yaml.contents) ? yaml.contents.items : []) {
+    if (isScalar(key) && key.value === 'authentication') key.commentBefore = ` ${inLine(assumption)}`;
+  }
   const list = yaml.get('streams');
   if (isSeq(list)) {
     for (const [index, item] of list.items.entries()) {

@@ -6,8 +6,10 @@ import { asUpstreamError } from '../../../api/upstream-error.ts';
 import type { Ctx } from '../../../api/procedure.ts';
 import { text } from '../../../api/wire-types.ts';
 
-/** A request has at most 1 MiB. */
-const MAX_OPENAPI_LENGTH = 1_000_000;
+/** Descriptions of large APIs have several million characters. `client/openapi-document.ts` has the number, too. */
+const MAX_OPENAPI_LENGTH = 8_000_000;
+/** With as many quotes and line ends as JSON escapes in the text of a JSON document. */
+export const MAX_DRAFT_BODY_BYTES = 16 * 1024 * 1024;
 const LIMITS = { ms: 30_000, cpu_ms: 20_000 };
 
 export const DefinitionDraftRequest = z
@@ -21,6 +23,7 @@ type DefinitionDraftRequest = z.output<typeof DefinitionDraftRequest>;
 export const DefinitionDraft = z
   .object({
     definition: z.string().meta({ description: 'YAML. Comments name what was guessed.' }),
+    assumptions: z.array(z.string()).meta({ description: 'What was guessed for all streams, to be confirmed.' }),
     streams: z.array(
       z.object({
         name: z.string(),

@@ -14,7 +14,8 @@ export function pick<Thing extends Named>(things: Thing[], wanted: string, what:
   if (exact) return exact;
   const matches = startingWith(things, wanted);
   if (matches.length === 1) return matches[0]!;
-  if (matches.length === 0) throw new CommandError('not_found', `No ${what} matches "${wanted}"`);
+  if (matches.length === 0)
+    throw new CommandError('not_found', `No ${what} matches "${wanted}"${proposal(things, wanted)}`);
   throw new UsageError(`"${wanted}" is ambiguous: it matches ${quoted(matches)}`);
 }
 
@@ -27,7 +28,7 @@ export function pickWhole<Thing extends Named>(things: Thing[], wanted: string, 
   const exact = findExact(things, wanted, what);
   if (exact) return exact;
   const similar = startingWith(things, wanted);
-  const hint = similar.length > 0 ? `. Pass the whole name: ${quoted(similar)}` : '';
+  const hint = similar.length > 0 ? `. Pass the whole name: ${quoted(similar)}` : proposal(things, wanted);
   throw new CommandError('not_found', `No ${what} is named "${wanted}"${hint}`);
 }
 
@@ -40,6 +41,20 @@ function findExact<Thing extends Named>(things: Thing[], wanted: string, what: s
 function startingWith<Thing extends Named>(things: Thing[], wanted: string): Thing[] {
   const lower = wanted.trim().toLowerCase();
   return things.filter(({ id, name }) => name.toLowerCase().startsWith(lower) || id.startsWith(lower));
+}
+
+const SHARED_LETTERS = 3;
+
+/** Names that the caller may have meant: those that contain the text, or begin alike. */
+function proposal(things: Named[], wanted: string): string {
+  if (things.length === 0) return ': the account has none';
+  const lower = wanted.trim().toLowerCase();
+  const start = lower.length >= SHARED_LETTERS ? lower.slice(0, SHARED_LETTERS) : lower;
+  const similar = things.filter(({ name }) => {
+    const own = name.toLowerCase();
+    return own.includes(lower) || own.startsWith(start);
+  });
+  return similar.length === 0 ? '' : `. Did you mean ${quoted(similar)}?`;
 }
 
 const quoted = (things: Named[]): string =>

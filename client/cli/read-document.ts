@@ -1,14 +1,27 @@
 import { readdirSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from './exit.ts';
 
-/** `-` reads standard input. @throws UsageError if the file does not exist. */
+/** `-` reads standard input. @throws UsageError if the file does not exist or cannot be read. */
 export async function readText(path: string): Promise<string> {
   if (path === '-') return new Response(Bun.stdin.stream()).text();
-  const file = Bun.file(path);
-  if (!(await file.exists())) throw new UsageError(`File not found: ${path}`);
-  return file.text();
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === undefined ? undefined : UNREADABLE[code];
+    throw new UsageError(reason ? `${reason}: ${path}` : message);
+  }
 }
+
+const UNREADABLE: Record<string, string> = {
+  ENOENT: 'File not found',
+  ENOTDIR: 'File not found',
+  EISDIR: 'A folder, not a file',
+  EACCES: 'No permission to read the file',
+  EPERM: 'No permission to read the file',
+};
 
 export interface TextFile {
   path: string;

@@ -310,6 +310,23 @@ describe('other commands', () => {
     expect((await cli.run(['open', name, '--print'])).out.trim()).toEndWith(`/console/connections/${id}`);
   });
 
+  test('errors propose what was meant, and say what cannot be read: 4 and 2', async () => {
+    const zebra = { name: 'Zebra shop', connector_type: 'source', connector_name: 'sample' };
+    expect((await call('POST', '/account_connectors', zebra)).status).toBe(201);
+    for (const command of ['show', 'delete']) {
+      const { code, err } = await cli.run(['sources', command, 'zebra-shop']);
+      expect([code, err]).toEqual([4, expect.stringContaining('Did you mean "Zebra shop"?')]);
+    }
+    const folder = await cli.run(['triggers', 'create', '--file', cli.folder]);
+    expect(folder).toMatchObject({ code: 2, err: expect.stringContaining(`A folder, not a file: ${cli.folder}`) });
+    const { name } = await make.destination();
+    const create = ['connections', 'create', '--source', 'Zebra shop', '--destination', name];
+    const zone = await cli.run([...create, '--timezone', 'Europe/Berlin']);
+    expect(zone).toMatchObject({ code: 2, err: expect.stringContaining('--timezone needs --cron or --every') });
+    const every = await cli.run([...create, '--every', 'often']);
+    expect(every).toMatchObject({ code: 2, err: expect.stringContaining('"often" is not a whole number') });
+  });
+
   test('notifications set --mine sets quiet hours of the caller alone', async () => {
     const mine = ['notifications', 'set', '--mine'];
     const { code, out } = await cli.run([...mine, '--quiet', '20:00-09:00', '--urgent', 'high']);

@@ -94,8 +94,8 @@ export async function updateConnection(cli: Cli, flags: ChangingConnection, want
   const { id, revision } = await findConnection(api, wanted);
   const changes = {
     ...(flags.name !== undefined && { name: flags.name }),
-    ...(flags.description !== undefined && { description: flags.description }),
-    ...(flags.schema !== undefined && { destination_schema: flags.schema }),
+    ...(flags.description !== undefined && { description: flags.description || null }),
+    ...(flags.schema !== undefined && { destination_schema: flags.schema || null }),
     ...(flags.prefix !== undefined && { table_prefix: flags.prefix }),
     ...(flags.tag && { tags: flags.tag.filter((tag) => tag !== '') }),
     ...(flags.stream && { streams: flags.stream.map((name) => ({ name, selected: true })), streams_mode: 'replace' }),
@@ -109,11 +109,7 @@ export async function updateConnection(cli: Cli, flags: ChangingConnection, want
 }
 
 function changedSchedule({ manual, cron, every, continuous, timezone }: ChangingConnection) {
-  if (!manual) {
-    if (timezone !== undefined && cron === undefined && every === undefined)
-      throw new UsageError('--timezone needs --cron or --every');
-    return scheduleOf({ cron, every, continuous, timezone });
-  }
+  if (!manual) return scheduleOf({ cron, every, continuous, timezone });
   if (continuous || cron !== undefined || every !== undefined)
     throw new UsageError('Use one of --manual, --continuous, --cron and --every');
   return { schedule: { type: 'manual' as const } };
@@ -121,7 +117,10 @@ function changedSchedule({ manual, cron, every, continuous, timezone }: Changing
 
 type ScheduleFlags = Pick<CreatingConnection, 'cron' | 'every' | 'continuous' | 'timezone'>;
 
-function scheduleOf({ cron, every, continuous, timezone = 'UTC' }: ScheduleFlags) {
+function scheduleOf({ cron, every, continuous, timezone: zone }: ScheduleFlags) {
+  if (zone !== undefined && !continuous && cron === undefined && every === undefined)
+    throw new UsageError('--timezone needs --cron or --every');
+  const timezone = zone ?? 'UTC';
   if (continuous && (cron ?? every) !== undefined) throw new UsageError('Use --continuous without --cron and --every');
   if (continuous) return { schedule: { type: 'continuous' as const, timezone } };
   if (cron !== undefined && every !== undefined) throw new UsageError('Use either --cron or --every, not both');

@@ -136,7 +136,7 @@ export const notifications = buildRouteMap({
       }),
     }),
   },
-  docs: { brief: 'Notifications: show, set, test' },
+  docs: { brief: 'Manage notifications: show, set, test' },
 });
 
 export const cases = buildCommand<Shown & { status?: string }, [string?], Cli>({

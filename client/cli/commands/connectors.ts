@@ -48,7 +48,6 @@ const NAME = 'Name, unique prefix of the name, or id';
 export const accountConnectors = (type: Type) =>
   buildRouteMap<string, Cli>({
     routes: {
-      ...(type === 'source' ? { webhook: webhook(), preview: preview(), draft: draft() } : {}),
       list: buildCommand<Shown, [], Cli>({
         loader: async () => {
           const { listOf } = await actions();
@@ -76,9 +75,10 @@ export const accountConnectors = (type: Type) =>
         },
         docs: help(`Delete a ${type} that no connection uses`, { examples: [`${type}s delete Shop`] }),
       }),
+      ...(type === 'source' ? { draft: draft(), preview: preview(), webhook: webhook() } : {}),
     },
     docs: {
-      brief: `Manage ${type}s: ${type === 'source' ? 'webhook, preview, ' : ''}list, show, create, update, test, delete`,
+      brief: `Manage ${type}s: list, show, create, update, test, delete${type === 'source' ? ', draft, preview, webhook' : ''}`,
     },
   });
 

@@ -63,20 +63,20 @@ export async function holdForOthers(
 ): Promise<void> {
   const delivered_to = [...delivery.delivered_to, ...sent];
   const attempts = delivery.attempts - 1;
-  const sofar = { status: 'pending', attempts, unfinished_attempts: 0, delivered_to, error: remark } as const;
-  await hold(deps, delivery, { until, sofar });
+  const progress = { status: 'pending', attempts, unfinished_attempts: 0, delivered_to, error: remark } as const;
+  await hold(deps, delivery, { until, progress });
 }
 
 async function hold(
   deps: Deps,
   { id }: DeliveryRow,
-  { until, sofar = {} }: { until: Date; sofar?: Partial<DeliveryRow> },
+  { until, progress = {} }: { until: Date; progress?: Partial<DeliveryRow> },
 ): Promise<void> {
   const at = until.toISOString();
   await deps.db.transaction(async (tx) => {
     const held = await tx
       .update(deliveries)
-      .set({ ...sofar, next_attempt_at: at, held_until: at })
+      .set({ ...progress, next_attempt_at: at, held_until: at })
       .where(and(eq(deliveries.id, id), inArray(deliveries.status, WAITING)))
       .returning({ id: deliveries.id });
     if (held.length > 0) await sendDelivery(tx, deps.queue, { id, at, now: deps.now().toISOString() });

@@ -12,6 +12,7 @@ import { Section } from '../../components/page.tsx';
 import { ScheduleEditor } from '../../schedule/schedule-editor.tsx';
 import type { Schedule } from '../../schedule/schedule-fields.tsx';
 import { useAction } from '../../use-action.ts';
+import { DestinationSchema } from '../account-connectors/destination-schema.tsx';
 import type { Connection } from './connection.tsx';
 
 type Update = Omit<RouterInputs['connections']['update'], 'connection_id'>;
@@ -65,7 +66,7 @@ export function SettingsTab({ connection }: { connection: Connection }) {
             <GeneralFields {...{ now, set }} />
           </Section>
           <Section title="Loading">
-            <LoadingFields {...{ now, set, falls_back: connection.consistency !== connection.consistency_in_effect }} />
+            <LoadingFields {...{ connection, now, set }} />
           </Section>
         </fieldset>
         {update.error && <Failure title="Settings not saved" error={update.error} />}
@@ -131,12 +132,13 @@ const GeneralFields = ({ now, set }: FieldsProps) => (
   </div>
 );
 
-const LoadingFields = ({ now, set, falls_back }: FieldsProps & { falls_back: boolean }) => (
+const LoadingFields = ({ connection, now, set }: FieldsProps & { connection: Connection }) => (
   <div className="fields">
-    <TextInput
-      label="Destination schema"
+    <DestinationSchema
+      destination_id={connection.destination.id}
+      stored={connection.destination_schema ?? ''}
       value={now.destination_schema ?? ''}
-      onChange={(event) => set({ destination_schema: event.currentTarget.value || null })}
+      onChange={(schema) => set({ destination_schema: schema || null })}
     />
     <TextInput
       label="Table prefix"
@@ -161,7 +163,9 @@ const LoadingFields = ({ now, set, falls_back }: FieldsProps & { falls_back: boo
     <Select
       label="Full refreshes"
       description={
-        falls_back && now.consistency === 'run' ? 'Source or destination cannot share one moment' : undefined
+        connection.consistency !== connection.consistency_in_effect && now.consistency === 'run'
+          ? 'Source or destination cannot share one moment'
+          : undefined
       }
       data={CONSISTENCY}
       value={now.consistency}

@@ -7,8 +7,8 @@ import { Empty } from '../../components/empty.tsx';
 import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Page } from '../../components/page.tsx';
+import { DestinationSchema } from '../account-connectors/destination-schema.tsx';
 import { ConnectorStep } from './connector-step.tsx';
-import { DestinationSchema } from './destination-schema.tsx';
 import { useDraft } from './draft.ts';
 import { ReviewStep } from './review-step.tsx';
 import { ScheduleStep } from './schedule-step.tsx';
@@ -63,7 +63,13 @@ function Wizard() {
         type="destination"
         selected_id={draft.draft.destination_id}
         select={(destination_id) => draft.set({ destination_id })}
-        settings={(destination) => <DestinationSchema destination={destination} draft={draft} />}
+        settings={({ id }) => (
+          <DestinationSchema
+            destination_id={id}
+            value={draft.draft.destination_schema}
+            onChange={(destination_schema) => draft.set({ destination_schema })}
+          />
+        )}
         schema={draft.draft.destination_schema}
       />
     ),

@@ -52,6 +52,14 @@ export function showThing(cli: Cli, thing: object, options: { json: boolean; lin
   }
 }
 
+/** The beginning of a text of many lines, which `-o yaml` shows as a whole. */
+export function firstLines(text: string, most: number): string {
+  const lines = text.split('\n');
+  const left_out = lines.length - most;
+  if (left_out <= 1) return text;
+  return [...lines.slice(0, most), `… ${left_out} more lines: -o yaml shows them`].join('\n');
+}
+
 const width = (text: string) => Bun.stringWidth(text);
 const oneLine = (text: string) => text.replaceAll(/\s*\n\s*/g, ' ');
 

@@ -101,6 +101,18 @@ describe('destinations test', () => {
   });
 });
 
+test('sources show cuts a long definition, and names the way to all of it', async () => {
+  const streams = Array.from({ length: 20 }, (_, n) => `  - { name: s${n}, request: { path: /s${n} } }`);
+  const definition = ['base_url: https://api.example.com', 'streams:', ...streams].join('\n');
+  const parameters = { definition };
+  const about = { name: 'Long', connector_type: 'source', connector_name: 'http_api', test_connection: false };
+  expect((await call('POST', '/account_connectors', { ...about, parameters })).status).toBe(201);
+  const { out } = await cli.run(['sources', 'show', 'Long']);
+  expect(out).toContain('… 17 more lines: -o yaml shows them');
+  expect(out).not.toContain('/s19');
+  expect((await cli.run(['sources', 'show', 'Long', '-o', 'yaml'])).out).toContain('/s19');
+});
+
 describe('sources draft', () => {
   test('prints parameters that a preview reads: 0; what is not an OpenAPI document: 1', async () => {
     const content = { 'application/json': { schema: { type: 'array', items: { properties: { id: {} } } } } };

@@ -7,7 +7,7 @@ import { pick, pickWhole } from '../find.ts';
 import { MASK } from '../../pipeline-file/mask.ts';
 import { readObject } from '../read-document.ts';
 import { colouredStatus, moment, number } from '../style.ts';
-import { showList, showThing } from '../table.ts';
+import { firstLines, showList, showThing } from '../table.ts';
 import type { Connector } from './connectors.ts';
 import { openedInBrowser } from './open.ts';
 import { requireConfirmation } from './session.ts';
@@ -270,7 +270,7 @@ function show(cli: Cli, one: AccountConnector, json: boolean): void {
       connector: `${one.connector_display_name} ${one.connector_version}`,
       status: colouredStatus(cli.style, one.status) + (one.status_message ? `: ${one.status_message}` : ''),
       parameters: Object.entries(one.parameters)
-        .map(([name, value]) => `${name} = ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+        .map(([name, value]) => `${name} = ${firstLines(textOf(value), MAX_LINES)}`)
         .join('\n'),
       ...(one.ssh_tunnel && { tunnel: tunnelOf(one.ssh_tunnel) }),
       test: checks?.join('\n') || '–',
@@ -279,6 +279,10 @@ function show(cli: Cli, one: AccountConnector, json: boolean): void {
     },
   });
 }
+
+/** A definition has hundreds of lines. */
+const MAX_LINES = 5;
+const textOf = (value: unknown) => (typeof value === 'string' ? value.trimEnd() : JSON.stringify(value));
 
 /** The SSH server, the public key that it must accept, and its host key. */
 const tunnelOf = (tunnel: NonNullable<AccountConnector['ssh_tunnel']>): string =>

@@ -5,7 +5,7 @@ import { UsageError } from '../exit.ts';
 import { pick, pickWhole } from '../find.ts';
 import { pairOf } from '../read-document.ts';
 import { colouredStatus, moment, number } from '../style.ts';
-import { showList, showThing } from '../table.ts';
+import { firstLines, showList, showThing } from '../table.ts';
 import { requireConfirmation } from './session.ts';
 
 export type Connection = Awaited<ReturnType<ApiClient['connections']['list']['query']>>[number];
@@ -175,6 +175,10 @@ export async function refreshConnectionCatalog(cli: Cli, _flags: object, wanted:
   cli.print(`Refreshing the catalog of "${name}"; \`connections show\` shows when it was last refreshed`);
 }
 
+const MAX_STREAMS = 20;
+const streamLine = ({ namespace, name, sync_mode, destination_sync_mode }: Connection['streams'][number]) =>
+  `${namespace ? `${namespace}.` : ''}${name}: ${sync_mode}, ${destination_sync_mode}`;
+
 function show(cli: Cli, one: Connection, json: boolean): void {
   const selected = one.streams.filter((stream) => stream.selected);
   showThing(cli, one, {
@@ -190,13 +194,7 @@ function show(cli: Cli, one: Connection, json: boolean): void {
       next: moment(one.next_run_at),
       'last run': one.last_run ? `${one.last_run.status}, ${number(one.last_run.rows_loaded)} rows` : '–',
       catalog: `${moment(one.catalog_refreshed_at)}, ${one.schema_change_status}`,
-      streams:
-        selected
-          .map(
-            ({ namespace, name, sync_mode, destination_sync_mode }) =>
-              `${namespace ? `${namespace}.` : ''}${name}: ${sync_mode}, ${destination_sync_mode}`,
-          )
-          .join('\n') || '–',
+      streams: firstLines(selected.map(streamLine).join('\n'), MAX_STREAMS) || '–',
     },
   });
 }

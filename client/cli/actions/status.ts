@@ -11,13 +11,12 @@ const needsAttention = ({ status: state, health, schema_change_status }: Connect
 /** Shows whether the service is ready and which connections need attention. */
 export async function status(cli: Cli, flags: { json: boolean }): Promise<void> {
   const api = await cli.api();
-  const [connections, cases, ready] = await Promise.all([
+  const [connections, open, ready] = await Promise.all([
     api.connections.summaries.query(),
-    api.automation.listCases.query({}),
+    api.automation.listCases.query({ status: 'open' }),
     readiness(cli),
   ]);
   const attention = connections.filter(needsAttention);
-  const open = cases.filter((one) => one.status === 'open');
   const document = {
     service: { url: cli.login().url, ...ready },
     connections: {
@@ -46,9 +45,15 @@ export async function status(cli: Cli, flags: { json: boolean }): Promise<void> 
     },
   });
   if (flags.json) return;
-  if (attention.length > 0) cli.print(`\n${attentionTable(cli, attention)}`);
-  if (open.length > 0) cli.print(`\n${open.map((one) => `#${one.number} ${one.severity}: ${one.title}`).join('\n')}`);
+  if (attention.length > 0) cli.print(`\n${attentionTable(cli, attention.slice(0, SHOWN))}`);
+  if (attention.length > SHOWN) cli.print(`and ${number(attention.length - SHOWN)} more: status -o yaml shows all`);
+  const cases = open.slice(0, SHOWN).map((one) => `#${one.number} ${one.severity}: ${one.title}`);
+  if (open.length > 0) cli.print(`\n${cases.join('\n')}`);
+  if (open.length > SHOWN) cli.print(`and ${number(open.length - SHOWN)} more: cases --status open lists all`);
 }
+
+/** Of each list, so that the summary above stays in view. */
+const SHOWN = 10;
 
 const LISTED = 3;
 

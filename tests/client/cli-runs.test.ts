@@ -339,11 +339,21 @@ describe('other commands', () => {
     expect(every).toMatchObject({ code: 2, err: expect.stringContaining('"often" is not a whole number') });
   });
 
+  test('cases refuses a status that no case has: 2', async () => {
+    expect(await cli.run(['cases', '--status', 'opne'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('opne'),
+    });
+    expect((await cli.run(['cases', '--status', 'suppressed'])).out).toContain('No suppressed cases');
+  });
+
   test('notifications set --mine sets quiet hours of the caller alone', async () => {
     const mine = ['notifications', 'set', '--mine'];
     const { code, out } = await cli.run([...mine, '--quiet', '20:00-09:00', '--urgent', 'high']);
     expect([code, out]).toEqual([0, expect.stringContaining('20:00 to 09:00')]);
-    expect((await cli.run(['notifications', 'show', '--mine', '-o', 'json'])).out).toContain('"urgent_severity": "high"');
+    expect((await cli.run(['notifications', 'show', '--mine', '-o', 'json'])).out).toContain(
+      '"urgent_severity": "high"',
+    );
     expect((await cli.run(['notifications', 'show'])).out).toContain('none');
     const wrong = await cli.run([...mine, '--digest', '08:00']);
     expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('--mine takes --quiet and --urgent') });

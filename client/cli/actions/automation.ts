@@ -79,28 +79,25 @@ type Case = Awaited<ReturnType<ApiClient['automation']['listCases']['query']>>[n
 
 export async function cases(cli: Cli, flags: { json: boolean; status?: string }, wanted?: string): Promise<void> {
   const api = await cli.api();
-  const all = await api.automation.listCases.query({});
+  const status = flags.status === undefined ? undefined : statusOf(flags.status);
+  const all = await api.automation.listCases.query(wanted === undefined ? { status } : {});
   if (wanted === undefined) {
-    return showList(
-      cli,
-      all.filter(({ status }) => !flags.status || status === flags.status),
-      {
-        json: flags.json,
-        empty: 'No cases',
-        columns: {
-          '#': ({ number: own }) => String(own),
-          status: ({ status }) => colouredStatus(cli.style, status),
-          severity: ({ severity }) => severity,
-          title: ({ title }) => title,
-          last: ({ last_event_at }) => moment(last_event_at),
-        },
-        wide: { events: ({ event_count }) => number(event_count), id: ({ id }) => id },
+    return showList(cli, all, {
+      json: flags.json,
+      empty: status === undefined ? 'No cases' : `No ${status} cases`,
+      columns: {
+        '#': ({ number: own }) => String(own),
+        status: (one) => colouredStatus(cli.style, one.status),
+        severity: ({ severity }) => severity,
+        title: ({ title }) => title,
+        last: ({ last_event_at }) => moment(last_event_at),
       },
-    );
+      wide: { events: ({ event_count }) => number(event_count), id: ({ id }) => id },
+    });
   }
   const found = all.find(({ id, number: own }) => id === wanted || String(own) === wanted.replace(/^#/, ''));
   if (!found) throw new CommandError('not_found', `No case matches "${wanted}"`);
-  if (flags.status) await api.automation.updateCase.mutate({ case_id: found.id, status: statusOf(flags.status) });
+  if (status) await api.automation.updateCase.mutate({ case_id: found.id, status });
   const one = await api.automation.getCase.query({ case_id: found.id });
   showThing(cli, one, {
     json: flags.json,

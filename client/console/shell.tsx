@@ -159,8 +159,8 @@ function Foot() {
       <Link href="/console/profile" className="shell-me">
         <Avatar name={me.full_name} url={me.avatar_url} />
         <span>
-          <b>{me.full_name}</b>
-          <small>{me.account.name}</small>
+          <b title={me.full_name}>{me.full_name}</b>
+          <small title={me.account.name}>{me.account.name}</small>
         </span>
       </Link>
       <ActionIcon

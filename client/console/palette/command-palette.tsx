@@ -100,6 +100,7 @@ function Matches({ shown, current, start }: MatchesProps) {
             type="button"
             tabIndex={-1}
             aria-current={index === current || undefined}
+            title={`${command.label} · ${command.note}`}
             onClick={() => start(command)}
           >
             <Icon name={command.icon} size={16} />

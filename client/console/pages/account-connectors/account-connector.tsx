@@ -86,7 +86,7 @@ function UsedBy({ connector }: { connector: AccountConnector }) {
       <ul className="lines">
         {connections.slice(0, 8).map(({ id, name, health, status }) => (
           <li key={id}>
-            <Link href={`/console/connections/${id}`} className="grow">
+            <Link href={`/console/connections/${id}`} className="grow" title={name}>
               {name}
             </Link>
             <Status value={status === 'active' ? health : status} />

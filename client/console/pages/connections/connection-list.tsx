@@ -93,7 +93,7 @@ const Row = memo(function ConnectionRow({ connection, isSelected, toggle }: RowP
         <Link href={`/console/connections/${id}`} title={name}>
           {name}
         </Link>
-        <small>
+        <small title={[`${source.name} → ${destination.name}`, ...tags].join(' · ')}>
           {source.name} <Icon name="arrow" size={12} /> {destination.name}
           {tags.map((tag) => (
             <Link key={tag} href={`/console/connections?tag=${encodeURIComponent(tag)}`} className="tag">

@@ -21,7 +21,9 @@ export function Timeline({ streams }: { streams: StreamRun[] }) {
           const text = `${stream.stream_name}: starts after ${formatDuration(begin - first)}, takes ${formatDuration(end - begin)}, ${wordsOf(stream.status)}`;
           return (
             <li key={stream.id} title={text}>
-              <span className="timeline-name">{stream.stream_name}</span>
+              <span className="timeline-name" title={stream.stream_name}>
+                {stream.stream_name}
+              </span>
               <span className="timeline-track">
                 <i
                   data-tone={toneOf(stream.status)}

@@ -94,7 +94,9 @@ function Line({ trigger }: { trigger: Trigger }) {
           <Severity value={severity} />
           {(state === 'errored' || state === 'auto_disabled') && <Status value="failed" label={labelOf(state)} />}
         </div>
-        <code className="rule-line">{normalized_rule}</code>
+        <code className="rule-line" title={normalized_rule}>
+          {normalized_rule}
+        </code>
       </div>
       <div className="trigger-facts dimmed">
         <span>{actions.length === 0 ? 'Opens a case' : pluralize(actions.length, 'action')}</span>

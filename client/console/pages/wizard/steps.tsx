@@ -38,7 +38,7 @@ export function Steps({ current, lastOpen, summaries, go }: StepsProps) {
                 <span className="step-mark">{isDone ? <Icon name="check" size={14} /> : index + 1}</span>
                 <span className="step-words">
                   <b>{STEP_LABELS[name]}</b>
-                  {index <= lastOpen && <small>{summaries[name]}</small>}
+                  {index <= lastOpen && <small title={summaries[name]}>{summaries[name]}</small>}
                 </span>
               </button>
             </li>

@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { Client } from 'basic-ftp';
 import type { ConnectorContext } from '../../../../contract/connector.ts';
@@ -27,74 +26,99 @@ export const serverOf = (ctx: Pick<FtpContext, 'config'>) => `${ctx.config.host}
 /** Without a user name the login is anonymous. @throws ConnectorError, or the reason of the signal */
 export async function logIn(ctx: FtpContext): Promise<FtpLogin> {
   const { config, signal } = ctx;
-  const { host = '', timeout_seconds, ftp_encryption } = config;
-  const [port, server, tls] = [portOf(ctx), serverOf(ctx), tlsOptions(config)];
-  const username = config.username || 'anonymous';
-  const password = config.username ? (config.password ?? '') : 'anonymous@';
-  if (/[\r\n\0]/.test(username + password)) {
-    throw new AuthenticationError('ftp_login_invalid', 'The username or password contains a line end or NUL');
-  }
-  const timeout_ms = timeout_seconds * 1000;
-  const socket = (await ctx.connect({ host, port, phase: 'run', timeout_ms }).catch((error: unknown) => {
-    signal.throwIfAborted();
-    throw reachError(error, { host, port });
-  })) as Socket;
+  refuseControls(config);
+  const socket = await connected(ctx);
   // Loaded with its first use: processes start often, and most never need it.
   const { Client } = require('basic-ftp') as typeof import('basic-ftp');
-  const client = new Client(timeout_ms);
+  const client = new Client(config.timeout_seconds * 1000);
   const stop = () => letGo(client, socket);
   signal.addEventListener('abort', stop, { once: true });
-  const secured = (options: ConnectionOptions) => secure(socket, options, { server, seconds: timeout_seconds, signal });
-  let step: LoginStep = ftp_encryption === 'implicit' ? 'tls' : 'greeting';
-  let encrypted: TLSSocket | null = null;
+  const opening: Opening = { ctx, client, socket, tls: tlsOptions(config), encrypted: null, step: 'greeting' };
   try {
-    if (tls && ftp_encryption === 'implicit') encrypted = await secured(tls);
-    client.ftp.socket = encrypted ?? socket;
-    step = 'greeting';
-    await greeting(client);
-    if (tls && ftp_encryption === 'explicit') {
-      step = 'tls';
-      await client.send('AUTH TLS');
-      encrypted = await secured(tls);
-      client.ftp.socket = encrypted;
-      // The client has removed all listeners, and an error without one would end the process.
-      socket.on('error', () => {});
-    }
-    // After the socket, which resets them.
-    if (tls) client.ftp.tlsOptions = tls;
-    step = 'login';
-    await client.login(username, password);
-    await client.useDefaultSettings();
-    if (tls) {
-      step = 'tls';
-      // Refused, data would be sent without encryption.
-      await client.send('PROT P');
-    }
-    client.prepareTransfer = dataConnections(ctx, { address: socket.remoteAddress ?? host, server, tls });
+    await greeted(opening);
+    await authenticated(opening);
+    const { encrypted, tls } = opening;
+    const address = socket.remoteAddress ?? config.host ?? '';
+    client.prepareTransfer = dataConnections(ctx, { address, server: serverOf(ctx), tls });
     return { client, protocol: encrypted && (encrypted.getProtocol() ?? 'TLS') };
   } catch (error) {
     stop();
     signal.throwIfAborted();
-    throw loginError(error, { server, step, encrypted: encrypted !== null });
+    const { step, encrypted } = opening;
+    throw loginError(error, { server: serverOf(ctx), step, encrypted: encrypted !== null });
   } finally {
     signal.removeEventListener('abort', stop);
   }
 }
 
+/** A login on its way. */
+interface Opening {
+  ctx: FtpContext;
+  client: Client;
+  socket: Socket;
+  tls: ConnectionOptions | null;
+  encrypted: TLSSocket | null;
+  step: LoginStep;
+}
+
+function refuseControls({ username, password = '' }: FtpLocation): void {
+  if (!/[\r\n\0]/.test(username + password)) return;
+  throw new AuthenticationError('ftp_login_invalid', 'The username or password contains a line end or NUL');
+}
+
+async function connected(ctx: FtpContext): Promise<Socket> {
+  const [{ host = '', timeout_seconds }, port] = [ctx.config, portOf(ctx)];
+  try {
+    return (await ctx.connect({ host, port, phase: 'run', timeout_ms: timeout_seconds * 1000 })) as Socket;
+  } catch (error) {
+    ctx.signal.throwIfAborted();
+    throw reachError(error, { host, port });
+  }
+}
+
+/** Waits for the greeting, with TLS before or after it. */
+async function greeted(opening: Opening): Promise<void> {
+  const { ctx, client, socket, tls } = opening;
+  const isImplicit = ctx.config.ftp_encryption === 'implicit';
+  if (tls && isImplicit) await secure(opening, tls);
+  client.ftp.socket = opening.encrypted ?? socket;
+  opening.step = 'greeting';
+  await greeting(client);
+  if (tls && !isImplicit) {
+    opening.step = 'tls';
+    await client.send('AUTH TLS');
+    client.ftp.socket = await secure(opening, tls);
+    // The client has removed all listeners, and an error without one would end the process.
+    socket.on('error', () => {});
+  }
+  // After the socket, which resets them.
+  if (tls) client.ftp.tlsOptions = tls;
+}
+
+async function authenticated(opening: Opening): Promise<void> {
+  const { client, tls } = opening;
+  const { username, password = '' } = opening.ctx.config;
+  opening.step = 'login';
+  await (username ? client.login(username, password) : client.login('anonymous', 'anonymous@'));
+  await client.useDefaultSettings();
+  if (!tls) return;
+  opening.step = 'tls';
+  // Refused, data would be sent without encryption.
+  await client.send('PROT P');
+}
+
 /** Closes the client and the socket, which the client may not have taken over. */
-function letGo(client: Client, socket: Duplex): void {
+function letGo(client: Client, socket: Socket): void {
   client.close();
   socket.destroy();
 }
 
-async function secure(
-  socket: Socket,
-  options: ConnectionOptions,
-  limits: { server: string; seconds: number; signal: AbortSignal },
-): Promise<TLSSocket> {
+async function secure(opening: Opening, options: ConnectionOptions): Promise<TLSSocket> {
+  const { ctx, socket } = opening;
+  opening.step = 'tls';
   const encrypted = tlsOver(socket, options);
   try {
-    await handshake(encrypted, limits);
+    await handshake(encrypted, { server: serverOf(ctx), seconds: ctx.config.timeout_seconds, signal: ctx.signal });
   } catch (error) {
     encrypted.destroy();
     throw error;
@@ -103,6 +127,7 @@ async function secure(
   if (encrypted.localPort !== socket.localPort) {
     Object.defineProperty(encrypted, 'localPort', { value: socket.localPort });
   }
+  opening.encrypted = encrypted;
   return encrypted;
 }
 

@@ -66,6 +66,16 @@ const isOver = sql<boolean>`(${connections.deleted_at} is not null or ${accountC
     or not ${connectionStreams.selected} or ${connectionStreams.sync_mode} <> 'incremental'
     or (${catalogStreams.definition} is not null and ${catalogStreams.definition} ->> 'change_log' is distinct from 'true'))`;
 
+/** With what decides whether they are read again. */
+const consumers = (db: Deps['db']) =>
+  db
+    .select({ reader: changeReaders, stream: connectionStreams, source: accountConnectors, is_over: isOver })
+    .from(changeReaders)
+    .innerJoin(connectionStreams, eq(connectionStreams.id, changeReaders.stream_id))
+    .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
+    .innerJoin(accountConnectors, eq(accountConnectors.id, changeReaders.source_id))
+    .leftJoin(catalogStreams, isInCatalog(changeReaders.source_id, connectionStreams));
+
 function dueConsumers({ db }: Deps) {
   const inStatus = (statuses: readonly string[]) =>
     sql`${streamRuns.status} in (${sql.join(
@@ -93,19 +103,12 @@ function dueConsumers({ db }: Deps) {
           inStatus(statuses),
         ),
       );
-  return db
-    .select({ reader: changeReaders, stream: connectionStreams, source: accountConnectors, is_over: isOver })
-    .from(changeReaders)
-    .innerJoin(connectionStreams, eq(connectionStreams.id, changeReaders.stream_id))
-    .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
-    .innerJoin(accountConnectors, eq(accountConnectors.id, changeReaders.source_id))
-    .leftJoin(catalogStreams, isInCatalog(changeReaders.source_id, connectionStreams))
-    .where(
-      and(
-        sql`(${changeReaders.next_look_at} <= now() or (${isOver} and ${changeReaders.failures} = 0))`,
-        or(and(isOver, notExists(runs(LIVE_STREAM))), and(sql`not ${isOver}`, notExists(runs(HELD_STREAM)))),
-      ),
-    );
+  return consumers(db).where(
+    and(
+      sql`(${changeReaders.next_look_at} <= now() or (${isOver} and ${changeReaders.failures} = 0))`,
+      or(and(isOver, notExists(runs(LIVE_STREAM))), and(sql`not ${isOver}`, notExists(runs(HELD_STREAM)))),
+    ),
+  );
 }
 
 async function release(deps: Deps, { reader, stream, source }: Due): Promise<void> {
@@ -147,13 +150,7 @@ async function release(deps: Deps, { reader, stream, source }: Due): Promise<voi
  * that are released at the same time, by another worker, do not count, since each would wait for the other.
  */
 async function isLastOfConnection({ db }: Deps, stream: Due['stream']): Promise<boolean> {
-  const others = await db
-    .select({ one: sql`1` })
-    .from(changeReaders)
-    .innerJoin(connectionStreams, eq(connectionStreams.id, changeReaders.stream_id))
-    .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
-    .innerJoin(accountConnectors, eq(accountConnectors.id, changeReaders.source_id))
-    .leftJoin(catalogStreams, isInCatalog(changeReaders.source_id, connectionStreams))
+  const others = await consumers(db)
     .where(
       and(
         eq(connectionStreams.connection_id, stream.connection_id),

@@ -8,11 +8,17 @@ import type {
   RowKey,
   RowsDigest,
 } from '../../connectors/contract/connector.ts';
+import { limitMemoryGrowth } from '../pace/limit-memory-growth.ts';
 
 /** Average number of rows in a range. */
 const RANGE_ROWS = 4096;
-/** Ranges that differ are looked at so many at a time: some 65,000 rows of each side. */
-const RANGES_AT_ONCE = 16;
+/**
+ * Ranges that differ are looked at so many at a time: some 16,000 rows of each side, or 65,000 where a side has no SQL and
+ * reads all of its rows each time.
+ */
+const RANGES_AT_ONCE = { query: 4, read: 16 };
+/** Of a key with its count and hash, as a query returns it. */
+const ROW_BYTES = 100;
 /** Enough to see what is wrong. A table that differs as a whole would not fit in memory. */
 export const MAX_DIFFERENCES = 10_000;
 const ROUNDS = 3;
@@ -110,16 +116,18 @@ async function compareOnce(source: Digester, destination: Digester, refuse: Comp
   const unequal = ours.flatMap((range, index) => (isSame(range, theirs[index]!) ? [] : [index]));
   const pairs: Pair[] = [];
   let looked_at = 0;
+  const at_once = RANGES_AT_ONCE[source.dialect && destination.dialect ? 'query' : 'read'];
   // Rows whose key is null count in a range, and no condition on the key finds them.
   let has_unlocated = false;
   while (looked_at < unequal.length && pairs.length < MAX_DIFFERENCES) {
-    const ranges = unequal.slice(looked_at, looked_at + RANGES_AT_ONCE);
+    const ranges = unequal.slice(looked_at, looked_at + at_once);
     const rows = [source, destination].map((side) => side.rows(plan, bounds, ranges));
     const [left, right] = await Promise.all(rows);
     const located = unequalPairs(left!, right!);
     has_unlocated ||= located.length === 0;
     pairs.push(...located);
     looked_at += ranges.length;
+    limitMemoryGrowth((left!.length + right!.length) * ROW_BYTES);
   }
   const found = {
     source_rows: total(ours),
@@ -141,14 +149,15 @@ const total = (ranges: readonly RowsDigest[]) => ranges.reduce((sum, { count }) 
 
 function unequalPairs(source: readonly KeyDigest[], destination: readonly KeyDigest[]): Pair[] {
   const others = new Map(destination.map((row) => [JSON.stringify(row.key), row]));
-  const pairs = source.map((row): Pair => {
+  const pairs: Pair[] = [];
+  for (const row of source) {
     const id = JSON.stringify(row.key);
     const other = others.get(id) ?? null;
     others.delete(id);
-    return { key: row.key, source: row, destination: other };
-  });
+    if (!isSame(row, other)) pairs.push({ key: row.key, source: row, destination: other });
+  }
   for (const row of others.values()) pairs.push({ key: row.key, source: null, destination: row });
-  return pairs.filter((pair) => !isSame(pair.source, pair.destination));
+  return pairs;
 }
 
 function differenceOf({ key, source, destination }: Pair, changed_since: boolean | null): Difference {

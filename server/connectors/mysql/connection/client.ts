@@ -6,7 +6,7 @@ import type { FailurePlace } from '../../kits/sql/failures.ts';
 import { tlsOptions } from '../../kits/sql/settings.ts';
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { refusesTls } from './failures.ts';
-import type { DriverConnection } from './row-stream.ts';
+import type { DriverConnection } from './taken-socket.ts';
 import type { ServerSettings } from './settings.ts';
 
 const KILL_MS = 1_000;

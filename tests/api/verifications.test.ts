@@ -13,10 +13,15 @@ import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { mariaDbMissing, testMariaDb } from '../support/mariadb.ts';
 import { runEnded } from '../support/pipeline.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
+import { startS3 } from '../support/s3.ts';
 import { until } from '../support/until.ts';
 import { onDuckDb } from '../connectors/duckdb-places.ts';
 
-const service = await testDeps({ role: 'worker' });
+const s3 = await startS3();
+const service = await testDeps({
+  role: 'worker',
+  config: { EGRESS_ALLOW: [new URL(String(s3.settings.endpoint)).host] },
+});
 const { deps } = service;
 const { call } = testApi(service);
 const make = makerOf(call);
@@ -34,6 +39,7 @@ afterAll(async () => {
     where database = current_database() and not active`;
   await Promise.all([source.end(), target.end()]);
   await Promise.all([from.drop(), to.drop()]);
+  await s3.close();
 });
 
 // oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
@@ -437,6 +443,23 @@ describe('files as destinations, by reading them', () => {
       }
     },
   );
+
+  test('S3: equal after a load, and a changed value and lost files are found', async () => {
+    await source`create table stored_rows (id int primary key, note text)`;
+    await source`insert into stored_rows select n, 'note ' || n from generate_series(1, 200) n`;
+    const files = await make.connector('destination', 'file', { ...s3.settings, path: 'kept/here', format: 'csv' });
+    const connection = await loaded('stored_rows', { connection: { destination_id: files.id } });
+    expect(await verify(connection)).toMatchObject({
+      status: 'succeeded',
+      stream: { source_rows: 200, destination_rows: 200 },
+    });
+    const [key] = await s3.keys('kept/here/stored_rows/');
+    await s3.put(key!, (await s3.get(key!))!.replace('note 7\n', 'note 8\n'));
+    const { stream } = await verify(connection);
+    expect(stream).toMatchObject({ different: 1, missing: 0, extra: 0, differences: [{ kind: 'different' }] });
+    await s3.delete(key!);
+    expect((await verify(connection)).stream.reason.code).toBe('destination_table_missing');
+  });
 });
 
 test('CDC: what the last run could not see is no difference, what it has lost is', async () => {

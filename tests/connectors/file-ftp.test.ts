@@ -127,6 +127,7 @@ describe.skipIf(ftpdMissing !== null)('files over FTP', () => {
       expect(`${error.code}: ${error.message}`).toStartWith(`${code}: `);
       expect(error).toBeInstanceOf(kind);
       expect(error.message).not.toContain(explicit.password);
+      expect(error.message).not.toMatch(/\w\.\./);
     }
     const unchecked = { path: 'one.csv', ca_certificate: undefined, check_certificate: false };
     expect((await readFiles(contextFor(explicit, unchecked))).rows).toEqual([['1']]);

@@ -10,7 +10,7 @@ import { networkError } from '../../../rest/failures.ts';
 /** The server's reply to a command; null for errors that are no replies, such as a lost connection. */
 export function replyOf(error: unknown): { code: number; text: string } | null {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'number') return null;
-  return { code: error.code, text: error.message.replaceAll(/\s+/g, ' ').slice(0, 300) };
+  return { code: error.code, text: error.message.replaceAll(/\s+/g, ' ').slice(0, 300).replace(/\.$/, '') };
 }
 
 const DENIED = /permission|denied|not permitted|not allowed/i;

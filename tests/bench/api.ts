@@ -31,7 +31,7 @@ try {
   await Bun.write(plan, JSON.stringify({ url, ...(await statements({ id, source_id, destination_id })) }));
   const elysia = await start(['bun', join(import.meta.dir, 'bare-elysia.ts'), plan]);
   const fastapi = await start(['/usr/bin/python3', join(import.meta.dir, 'fastapi_peer.py'), plan]);
-  const create = JSON.stringify({ name: '%s', source_id, destination_id });
+  const create = JSON.stringify({ name: '%s', table_prefix: '%s', source_id, destination_id });
   const wrong = JSON.stringify({ name: '', source_id: 'x', destination_id });
   console.log(
     `requests/s, ${LISTED} connections in the account, median of ${ROUNDS} rounds of ${SECONDS} s, 16 clients`,
@@ -72,7 +72,8 @@ async function fill() {
   const { id: destination_id } = await end('destination', 'files', 'file', { path: 'out', format: 'jsonl' });
   let id = '';
   for (let n = 0; n < LISTED; n += 1) {
-    const body = { name: `pipeline ${n}`, source_id, destination_id };
+    // No two connections may write the same tables.
+    const body = { name: `pipeline ${n}`, table_prefix: `p${n}_`, source_id, destination_id };
     id = (await service.call<{ id: string }>('POST', '/connections', body)).id;
   }
   const sql = postgres(url, { max: 1, onnotice: () => {} });
@@ -87,7 +88,9 @@ async function statements(ids: { id: string; source_id: string; destination_id: 
   const heard = await listen(env, url);
   const one = await heard.statementsOf('GET', `/connections/${id}`);
   const list = await heard.statementsOf('GET', `/connections?limit=${LISTED}`);
-  const create = await heard.statementsOf('POST', '/connections', (name) => ({ name, source_id, destination_id }));
+  const create = await heard.statementsOf('POST', '/connections', (name) => {
+    return { name, table_prefix: name, source_id, destination_id };
+  });
   await heard.close();
   return { one, list, create };
 }
@@ -112,15 +115,15 @@ async function start(command: string[]): Promise<string> {
   return base;
 }
 
-/** Requests/s; each body has another name for its %s. */
+/** Requests/s; each body has another name for each %s. */
 async function load(target: string, { body, status }: { body: string | null; status: number }): Promise<number> {
   const headers = { authorization: `Bearer ${service.api_key}`, 'content-type': 'application/json' };
   const prefix = Bun.randomUUIDv7();
-  const probe = await fetch(target, { method: body ? 'POST' : 'GET', headers, body: body?.replace('%s', prefix) });
+  const probe = await fetch(target, { method: body ? 'POST' : 'GET', headers, body: body?.replaceAll('%s', prefix) });
   if (probe.status !== status) throw new Error(`${target}: ${probe.status} ${await probe.text()}`);
   await probe.arrayBuffer();
   const script = join(scratch, 'requests.lua');
-  const next = `string.format([[${body}]], "${prefix}" .. n)`;
+  const next = `string.format([[${body}]], "${prefix}" .. n, "${prefix}" .. n)`;
   await Bun.write(
     script,
     body ? `local n = 0\nrequest = function()\n n = n + 1\n return wrk.format("POST", nil, nil, ${next})\nend\n` : '',

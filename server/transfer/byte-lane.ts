@@ -47,7 +47,9 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
   };
   try {
     for (let begun = 0; !ended; begun = stream.rows()) {
-      const part = { format, chunks: upToCheckpoint(), rows: () => stream.rows() - begun };
+      // A binary stream passes unmapped, so its rows end where the source says.
+      const rowsEnd = () => stream.rowsEnd?.() ?? 0;
+      const part = { format, chunks: upToCheckpoint(), rows: () => stream.rows() - begun, rowsEnd };
       await onSide('destination', () => writer.pipe!(part)).catch((error: unknown) => {
         throw sourceError ?? error;
       });

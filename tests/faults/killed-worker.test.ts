@@ -2,6 +2,8 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { spread } from '../support/thorough.ts';
 import { until } from '../support/until.ts';
 import { spawnWorker } from '../support/worker-process.ts';
 
@@ -9,6 +11,7 @@ const service = await testDeps();
 const target = await createPlainDatabase();
 const rows = postgres(target.url, { max: 2, onnotice: () => {} });
 afterAll(async () => {
+  proxy.stop();
   await rows.end();
   await target.drop();
 });
@@ -21,6 +24,8 @@ const database = {
   password: decodeURIComponent(password),
   database: pathname.slice(1),
 };
+/** A line on which several sessions are faster than one. */
+const proxy = await startTcpProxy(database, { upload_bytes_per_second: 8_000_000 });
 
 describe('a worker killed during a run', () => {
   test.each(['append', 'append_dedup'] as const)(
@@ -84,4 +89,60 @@ describe('a worker killed during a run', () => {
       await rows`select relname from pg_class where relkind = 'r' and relname like 'refresh%' order by 1`;
     expect(leftovers.map((one) => one.relname)).toEqual(['refresh_stream_1']);
   });
+
+  const copies = async () =>
+    (
+      await rows`select 1 from pg_stat_progress_copy p join pg_class c on c.oid = p.relid
+        where p.datname = current_database() and c.relname like 'parts%\\_\\_new%'`
+    ).length;
+  const noted = () => rows`select 1 from _pipeline_state where pending_table is not null`;
+  const held = () =>
+    rows`select 1 from pg_locks l join pg_database d on d.oid = l.database
+      where d.datname = current_database() and not l.granted and l.mode = 'AccessExclusiveLock'`;
+
+  const steps = [
+    ['while several sessions copy', async () => (await copies()) > 1],
+    ['once the new table is visible', async () => (await noted()).length > 0],
+    ['after their commits, before the swap', async () => (await noted()).length > 0 && (await held()).length > 0],
+  ] as const;
+  test.each(spread(steps, 2))(
+    'leaves no row of several sessions that fill a table, and no table beside it: %s',
+    async (step, reached) => {
+      const table_prefix = `parts_${steps.findIndex(([name]) => name === step)}_`;
+      const name = `${table_prefix}stream_1`;
+      const parameters = { ...database, host: '127.0.0.1', port: proxy.port, ssl_mode: 'disable', parallel_writes: 3 };
+      const created = await makePipeline(service, {
+        source: { name: 'sample', parameters: { rows: 10_000, value_bytes: 3000 } },
+        destination: { name: 'postgres', parameters },
+        stream: { destination_sync_mode: 'overwrite', primary_key: [['id']] },
+        connection: { table_prefix },
+      });
+      await rows.unsafe(`create table ${name} (id bigint primary key); insert into ${name} values (-1)`);
+      const first = spawnWorker(service);
+      const id = await created.start();
+      // A reader of the old table delays the swap.
+      await rows.begin(async (reader) => {
+        await reader.unsafe(`select from ${name}`);
+        await until(reached);
+        first.kill('SIGKILL');
+        await first.exited;
+        expect([...(await reader.unsafe(`select id::int from ${name}`))]).toEqual([{ id: -1 }] as never);
+      });
+      const second = spawnWorker(service);
+      expect((await runEnded(service, id)).status).toBe('succeeded');
+      second.kill('SIGKILL');
+      expect((await getStreamRuns(service, id))[0]).toMatchObject({
+        attempt: 2,
+        rows_read: 10_000,
+        rows_loaded: 10_000,
+      });
+      const [found] = await rows.unsafe(
+        `select count(*)::int n, count(distinct id)::int ids, min(id)::int low from ${name}`,
+      );
+      expect({ ...found }).toEqual({ n: 10_000, ids: 10_000, low: 1 });
+      const tables = await rows`select relname from pg_class where relkind = 'r' and relname like 'parts%new%'`;
+      expect([tables.length, (await noted()).length]).toEqual([0, 0]);
+    },
+    120_000,
+  );
 });

@@ -36,6 +36,11 @@ export interface ByteStream {
   /** Number of rows. Exact after the end, and with `state` after each chunk; in between it may grow. */
   rows(): number;
   /**
+   * Only for binary formats, whose bytes do not show it: the end of the last complete row in the last chunk, 0 if no row
+   * ends in it. Absent: unknown, so the rows cannot be divided.
+   */
+  rowsEnd?(): number;
+  /**
    * Only for incremental reads, whose chunks contain whole rows: once everything up to the end of the last chunk is
    * committed, a read can resume from here. Null: not yet.
    */

@@ -7,6 +7,7 @@ import {
 } from '../contract/connector.ts';
 import { openTarget } from '../kits/sql/open-target.ts';
 import { shortHash } from '../kits/sql/names.ts';
+import { PENDING_TABLE } from '../kits/sql/publish/pending-table.ts';
 import { READY, resumeReady } from '../kits/sql/publish/ready.ts';
 import type { StateRow } from '../kits/sql/state-row.ts';
 import { sampleTable } from '../kits/sql/table-access.ts';
@@ -19,7 +20,7 @@ import { MysqlDestinationConfig } from './connection/settings.ts';
 import { literal, relation } from './connection/sql.ts';
 import { mysqlDialect, mysqlNameRules } from './write/dialect.ts';
 import { lockDefinitions } from './write/locks.ts';
-import { PENDING_TABLE, resumePending } from './write/pending-table.ts';
+import { resumePending } from './write/pending-table.ts';
 import { discardTables, dropReplaced, publishTables } from './write/publish.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import { withShapes } from './write/target.ts';

@@ -10,6 +10,7 @@ import {
 import { ofStream } from '../contract/replication.ts';
 import { openTarget, type TargetDatabase } from '../kits/sql/open-target.ts';
 import type { StateRow } from '../kits/sql/state-row.ts';
+import { PENDING_TABLE } from '../kits/sql/publish/pending-table.ts';
 import { READY, resumeReady } from '../kits/sql/publish/ready.ts';
 import { sampleTable } from '../kits/sql/table-access.ts';
 import { tableDefinition } from '../kits/sql/tables.ts';
@@ -22,6 +23,7 @@ import { digestDestination } from './digest/sides.ts';
 import { PostgresDestinationConfig } from './connection/settings.ts';
 import { postgres } from './write/dialect.ts';
 import { lockDefinitions } from './write/locks.ts';
+import { resumePending } from './write/pending-table.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import type { PgTable, PgTarget } from './write/target.ts';
 import { deferForeignKeys } from './write/foreign-keys.ts';
@@ -186,6 +188,9 @@ const databaseOf = (session: PgSession): TargetDatabase<PgTable> => ({
   ensureUniqueKey: ensureUniqueKey.bind(null, session),
   atomically: <Result>(work: () => Promise<Result>) => work(),
   createsForWindows: true,
-  extraState: [READY],
-  resume: (state: StateRow, at: PlacedTarget) => resumeReady({ session, dialect: postgres }, state, at),
+  extraState: [READY, PENDING_TABLE],
+  async resume(state: StateRow, at: PlacedTarget) {
+    await resumePending(session, state, at);
+    await resumeReady({ session, dialect: postgres }, state, at);
+  },
 });

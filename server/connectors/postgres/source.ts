@@ -172,7 +172,7 @@ async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Pro
   }
   if (isIncremental(request)) return copyIncrement(ctx, request);
   const chunks = copyTable(ctx, request, format === 'pgcopy-binary' ? 'binary' : 'rows');
-  return { format, chunks, rows: () => chunks.rows() };
+  return { format, chunks, rows: () => chunks.rows(), rowsEnd: () => chunks.rowsEnd() };
 }
 
 /** What the planner expects: it knows filters, partitions and views. */

@@ -4,6 +4,7 @@ import type { ConnectorContext, PublishGroup } from '../../contract/connector.ts
 import { ConnectorError, RetryableError } from '../../contract/errors.ts';
 import { columnList, type SqlDatabase } from '../../kits/sql/dialect.ts';
 import { changedByCopy } from '../../kits/sql/gate.ts';
+import { PENDING_TABLE, type PendingTable } from '../../kits/sql/publish/pending-table.ts';
 import {
   discardReady,
   notReady,
@@ -25,7 +26,6 @@ import { literal, relation } from '../connection/sql.ts';
 import { castType } from './cast-type.ts';
 import { mysqlDialect } from './dialect.ts';
 import { lockDefinitions } from './locks.ts';
-import { PENDING_TABLE, type PendingTable } from './pending-table.ts';
 import { hasAttachments, oldName } from './swap.ts';
 import { findTable } from './tables.ts';
 

@@ -1,6 +1,7 @@
 import type { Cell, ConnectorContext } from '../../contract/connector.ts';
 import type { DataError } from '../../contract/errors.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
+import { pendingState } from '../../kits/sql/publish/pending-table.ts';
 import { READY } from '../../kits/sql/publish/ready.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
 import { StagedChanges } from '../../kits/sql/staged-changes.ts';
@@ -9,7 +10,6 @@ import { type MysqlSession, withSession } from '../connection/session.ts';
 import type { MysqlDestinationConfig } from '../connection/settings.ts';
 import { identifier } from '../connection/sql.ts';
 import { type Load, loadOf, type Work } from './load.ts';
-import { pendingState } from './pending-table.ts';
 import { MysqlRejects } from './rejects.ts';
 import { type LoadedColumn, RowLoader } from './row-loader.ts';
 

@@ -44,7 +44,8 @@ async function logIn(
   const { host, port } = ctx.config;
   const { database, phase, deadline } = options;
   const left = () => Math.max(1, deadline - performance.now());
-  const socket = await ctx.connect({ host, port, database, phase, timeout_ms: left() });
+  // After a stop, the cleanup has a signal of its own.
+  const socket = await ctx.connect({ host, port, database, phase, timeout_ms: left(), signal: ctx.signal });
   const client = newClient(ctx.config, { ...options, socket, timeout_ms: left() });
   const destroySockets = () => {
     socketOf(client).destroy();

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { SIGNATURE, TRAILER } from './binary-copy.ts';
 
 /** The part of the driver's connection that COPY uses. */
 export interface DriverConnection {
@@ -11,9 +12,6 @@ const COPY_DATA = 0x64;
 const COPY_DONE = 0x63;
 const ERROR_RESPONSE = 0x45;
 const HEADER = 5;
-/** A binary copy has a signature in front of its first row and ends with a two-byte message. */
-const SIGNATURE_BYTES = 19;
-const TRAILER_BYTES = 2;
 /** The socket pauses while more than this many bytes wait to be read. */
 const HIGH_WATER = 1024 * 1024;
 
@@ -148,9 +146,9 @@ export class CopyOut implements AsyncIterable<Buffer> {
   #beginRow() {
     this.#messages++;
     if (!this.options.bare) return;
-    const signature = this.#messages === 1 ? SIGNATURE_BYTES : 0;
+    const signature = this.#messages === 1 ? SIGNATURE.length : 0;
     // An empty copy has both in one message.
-    const trailer = this.#left === signature + TRAILER_BYTES ? TRAILER_BYTES : 0;
+    const trailer = this.#left === signature + TRAILER.length ? TRAILER.length : 0;
     this.#skip = signature + trailer;
   }
 

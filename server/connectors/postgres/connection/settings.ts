@@ -89,6 +89,13 @@ export const PostgresDestinationConfig = z.object({
     description: 'Default schema of connections without one; created if it does not exist',
     validates_remotely: true,
   }),
+  parallel_writes: z.int().min(1).max(16).default(2).meta({
+    label: 'Parallel writes per table',
+    directs_secrets: false,
+    description:
+      'Connections that load a table in parallel when it is overwritten. They join while its rows wait for the server',
+    group: 'advanced',
+  }),
   ...timeouts,
 });
 export type PostgresDestinationConfig = z.infer<typeof PostgresDestinationConfig>;

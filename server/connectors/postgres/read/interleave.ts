@@ -1,5 +1,8 @@
 import type { Piece } from '../connection/copy-out.ts';
 
+/** Bytes of rows and the end of the last complete row in them, 0 if no row ends in them. */
+export type Rows = Pick<Piece, 'bytes' | 'rows_end'>;
+
 type Reader = AsyncIterator<Piece>;
 type Arrival = { from: Reader } & ({ result: IteratorResult<Piece> } | { error: unknown });
 
@@ -8,7 +11,7 @@ type Arrival = { from: Reader } & ({ result: IteratorResult<Piece> } | { error: 
  * buffers of the streams and one partial row of each. Throws the first error. After an error or an early exit, the
  * caller has to end the streams.
  */
-export class Interleaved implements AsyncIterable<Buffer> {
+export class Interleaved implements AsyncIterable<Rows> {
   readonly #arrived: Arrival[] = [];
   #open = 0;
   #wake = () => {};
@@ -26,7 +29,7 @@ export class Interleaved implements AsyncIterable<Buffer> {
     return this.#waited + (this.#waitingSince === null ? 0 : performance.now() - this.#waitingSince);
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<Rows> {
     /** The partial row of each reader. */
     const begun = new Map<Reader, Buffer>();
     /** The reader whose row has been yielded in part, so that the rest has to follow. */
@@ -46,7 +49,8 @@ export class Interleaved implements AsyncIterable<Buffer> {
       within = end === rows_end ? null : from;
       if (end < bytes.length) begun.set(from, bytes.subarray(end));
       const rows = bytes.subarray(0, end);
-      yield start ? Buffer.concat([start, rows]) : rows;
+      if (start) yield { bytes: Buffer.concat([start, rows]), rows_end: rows_end && start.length + rows_end };
+      else yield { bytes: rows, rows_end };
     }
   }
 

@@ -1,7 +1,9 @@
 import type { ConnectorContext, ReadRequest } from '../../contract/connector.ts';
 import { periodic } from '../../../platform/periodic.ts';
+import { SIGNATURE, TRAILER } from '../connection/binary-copy.ts';
 import type { CopyOut, Piece } from '../connection/copy-out.ts';
-import { Interleaved } from './interleave.ts';
+import { WAITING } from '../connection/waiting.ts';
+import { Interleaved, type Rows } from './interleave.ts';
 import { isSteady, type Ranges, rangesOf } from './ranges.ts';
 import { begin } from './read-transaction.ts';
 import { fullSelect, type SelectForm } from './select.ts';
@@ -16,11 +18,10 @@ export interface RowBytes extends AsyncIterable<Buffer> {
   rows(): number;
 }
 
-/** The beginning and the end of a copy in binary form. */
-const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
-const TRAILER = Buffer.from([0xff, 0xff]);
-/** Another connection joins when this share of an interval was spent waiting for rows. */
-const WAITING = { share: 0.75, of_ms: 200 };
+/** Those of a table. `rowsEnd`: as in `ByteStream`. */
+interface TableBytes extends RowBytes {
+  rowsEnd(): number;
+}
 
 /**
  * A full refresh, by one connection, or of a large table by several with one snapshot. Closes all of them.
@@ -31,9 +32,10 @@ export function copyTable(
   request: ReadRequest,
   form: SelectForm,
   join = (session: PgSession) => begin(session, request),
-): RowBytes {
+): TableBytes {
   const copies: CopyOut[] = [];
   let steady = false;
+  let rows_end = 0;
   const start = (session: PgSession, more: string[], bare: boolean) => {
     const format = form === 'binary' ? ' (format binary)' : '';
     const text = `copy (${fullSelect(request, form, more)}) to stdout${format}`;
@@ -41,26 +43,40 @@ export function copyTable(
     copies.push(copy);
     return copy;
   };
+  async function* bytesOf(pieces: AsyncIterable<Rows>) {
+    for await (const piece of pieces) {
+      ({ rows_end } = piece);
+      yield piece.bytes;
+    }
+  }
+  const edge = (bytes: Buffer) => {
+    rows_end = bytes.length;
+    return bytes;
+  };
   async function* read() {
     const session = await PgSession.open(ctx, { phase: 'run' });
     try {
       steady = await isSteady(session, request);
       const ranges = await rangesOf(session, request, ctx.config.parallel_reads);
       await join(session);
-      if (!ranges) return yield* start(session, [], false);
+      if (!ranges) return yield* bytesOf(start(session, [], false).pieces());
       // Before the snapshot: the table must not be truncated or rewritten between the two.
       await holdTable(session, request);
       const copyRange = (own: PgSession, range: string) => start(own, [range], true);
-      if (form === 'binary') yield SIGNATURE;
-      yield* readRanges(ctx, { session, request, ranges, copyRange });
-      if (form === 'binary') yield TRAILER;
+      if (form === 'binary') yield edge(SIGNATURE);
+      yield* bytesOf(readRanges(ctx, { session, request, ranges, copyRange }));
+      if (form === 'binary') yield edge(TRAILER);
     } catch (error) {
       throw session.translate(error);
     } finally {
       await session.close();
     }
   }
-  return { [Symbol.asyncIterator]: read, rows: () => copies.reduce((sum, copy) => sum + copy.rows(), 0) };
+  return {
+    [Symbol.asyncIterator]: read,
+    rows: () => copies.reduce((sum, copy) => sum + copy.rows(), 0),
+    rowsEnd: () => rows_end,
+  };
 }
 
 interface RangeRead {
@@ -75,7 +91,7 @@ interface RangeRead {
  * Each connection takes the next range when it has finished one. The read starts with one connection, and another one
  * joins while it waits for rows: if the destination or this machine is the bottleneck, more connections only cost.
  */
-async function* readRanges(ctx: Context, { session, request, ranges, copyRange }: RangeRead): AsyncGenerator<Buffer> {
+async function* readRanges(ctx: Context, { session, request, ranges, copyRange }: RangeRead): AsyncGenerator<Rows> {
   const snapshot = await Snapshot.of(ctx, session, request);
   const left = ranges.conditions.values();
   const rows = new Interleaved();

@@ -3,6 +3,7 @@ import type { Cell } from '../../contract/connector.ts';
 import { shortHash } from '../../kits/sql/names.ts';
 import type { ExtraState } from '../../kits/sql/state-row.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
+import { type PendingTable, pendingState } from '../../kits/sql/publish/pending-table.ts';
 import { READY, readyTable } from '../../kits/sql/publish/ready.ts';
 import { type Stage, stageOf } from '../../kits/sql/stage.ts';
 import { StagedChanges } from '../../kits/sql/staged-changes.ts';
@@ -24,6 +25,8 @@ export interface Load {
   readonly incremental: boolean;
   /** @returns the table to copy into, quoted, and whether the COPY may freeze its rows */
   prepare(session: PgSession): Promise<{ into: string; freeze: boolean }>;
+  /** Set if nothing shows the rows of this table before `complete`, so that several sessions may copy them. */
+  readonly pending?: PendingTable;
   /** Set for a merge. */
   readonly stage?: Stage;
   /** A few rows can be merged without the stage. */
@@ -69,13 +72,16 @@ function append(target: PgTarget): Load {
 
 /**
  * The new table is created, filled and swapped in by one transaction. Until the commit readers see the old one, and a
- * crash at any point leaves nothing behind. With `publish_with` the new table is committed, and swapped in by `publish`.
+ * crash at any point leaves nothing behind. If several sessions fill it, it is committed empty or in part before, and noted
+ * as pending: whatever follows a failed attempt drops it. With `publish_with` the new table is committed, and swapped in by
+ * `publish`.
  */
 function overwrite(target: PgTarget): Load {
   const { connection_id, stream_id, stream_run_id, fence } = target;
   const fresh = derivedName(target.table, `__new_${shortHash(connection_id, stream_id, stream_run_id, fence)}`);
   return {
     incremental: false,
+    pending: { name: fresh, table: target.table, phase: 'loading' },
     async prepare(session) {
       await createTable({ session, dialect: postgres }, target, { name: fresh, key: [] });
       return { into: relation(target.schema, fresh), freeze: true };
@@ -84,7 +90,7 @@ function overwrite(target: PgTarget): Load {
       await addKey(session, target, fresh);
       const changed = target.publish_with == null ? await swapIn(session, target, fresh) : {};
       const ready = target.publish_with == null ? null : JSON.stringify(readyTable(target, fresh));
-      return { updated: 0, deleted: 0, changed, extra: { [READY]: ready } };
+      return { updated: 0, deleted: 0, changed, extra: { [READY]: ready, ...pendingState(null) } };
     },
   };
 }

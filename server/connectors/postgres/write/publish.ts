@@ -15,6 +15,7 @@ import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { literal, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
 import { lockTogether } from './locks.ts';
+import { discardPending } from './pending-table.ts';
 import { attachments, insertFresh, prepareInPlace, refuseReferenced, replaceTable } from './swap.ts';
 import { findTable } from './tables.ts';
 import type { PgTable, PgTarget } from './target.ts';
@@ -49,7 +50,10 @@ export async function publishTables(ctx: Context, group: PublishGroup): Promise<
 
 export async function discardTables(ctx: Context, group: PublishGroup): Promise<void> {
   const placed = { ...group, schema: group.schema ?? ctx.config.schema };
-  await inTransaction(ctx, (session) => discardReady({ session, dialect: postgres }, placed));
+  await inTransaction(ctx, async (session) => {
+    await discardReady({ session, dialect: postgres }, placed);
+    await discardPending(session, placed);
+  });
 }
 
 /** The tables that the new ones replace, as far as they exist. */

@@ -9,19 +9,23 @@ import type {
 import { encodeCopyText } from '../../cells/copy-text.ts';
 import type { DataError } from '../../contract/errors.ts';
 import type { ValueGate } from '../../cells/value-gate.ts';
+import { LINE_FEED } from '../../kits/sql/copy-lines.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
 import type { Merged } from '../../kits/sql/merge.ts';
+import { pendingState } from '../../kits/sql/publish/pending-table.ts';
 import { RejectCount, type Rejects } from '../../kits/sql/rejects.ts';
 import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
 import type { StateCommit, StateRow, StoredCommit } from '../../kits/sql/state-row.ts';
 import { type Loaded, type RowLoad, SqlWriter, type WrittenTotals } from '../../kits/sql/writer.ts';
-import type { PgSession } from '../connection/session.ts';
+import { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { columnList } from '../connection/sql.ts';
 import type { CopyIn } from '../connection/copy-in.ts';
 import { postgres } from './dialect.ts';
 import { type DirectMerge, directMerge, type HeldBytes, HeldRows } from './held-rows.ts';
 import { changesOf, type Load, loadOf } from './load.ts';
+import { ParallelCopy, type Sharing } from './parallel-copy.ts';
+import { discardOwn } from './pending-table.ts';
 import { rejectsOf } from './rejects.ts';
 import { acceptedFormats, type PgTarget } from './target.ts';
 
@@ -70,7 +74,8 @@ export class PgWriter extends SqlWriter {
   static of(ctx: Context, transaction: LoadTransaction, { target, state }: Work): PgWriter {
     const rejected = RejectCount.of(target, state.counts);
     const gate = gateOf(postgres, target);
-    return new PgWriter(new CopyLoad(ctx, transaction, { target, rejected }), { ctx, target, state, rejected, gate });
+    const load = new CopyLoad(ctx, transaction, { target, state, rejected });
+    return new PgWriter(load, { ctx, target, state, rejected, gate });
   }
 
   private constructor(
@@ -148,7 +153,9 @@ class CopyLoad implements RowLoad {
   readonly #load: Load;
   readonly #rejects: Rejects | null;
   #into = { into: '', freeze: false };
-  #copy: CopyIn | null = null;
+  #copy: ParallelCopy | null = null;
+  /** The new table may be visible to other sessions. */
+  #shared = false;
   /** The rows of the COPY end in what happened to them. */
   #marked = false;
   /** In the open transaction, without those of `#copy`. */
@@ -158,7 +165,7 @@ class CopyLoad implements RowLoad {
   constructor(
     private readonly ctx: Context,
     private readonly transaction: LoadTransaction,
-    private readonly work: { target: PgTarget; rejected: RejectCount | null },
+    private readonly work: Work & { rejected: RejectCount | null },
   ) {
     const { target, rejected } = work;
     const { session } = transaction;
@@ -210,8 +217,9 @@ class CopyLoad implements RowLoad {
     if (this.#copy && this.#marked !== marked) await this.endCopy();
     this.#marked = marked;
     if (this.#rejects) return this.#count(await this.#rejects.load(rows));
-    this.#copy ??= this.#begin('');
-    await this.#copy.write(encodeCopyText(rows, this.#warnOfNul));
+    const lines = encodeCopyText(rows, this.#warnOfNul);
+    this.#copy ??= this.#copyFrom(false);
+    await this.#copy.write(lines, lines.length);
   }
 
   async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {
@@ -220,8 +228,12 @@ class CopyLoad implements RowLoad {
   }
 
   async pipe(stream: ByteStream): Promise<void> {
-    this.#copy = this.#begin(stream.format === 'pgcopy-binary' ? 'format binary' : '');
-    for await (const piece of stream.chunks) await this.#copy.write(piece);
+    const binary = stream.format === 'pgcopy-binary';
+    this.#copy = this.#copyFrom(binary);
+    for await (const piece of stream.chunks) {
+      const rows_end = binary ? (stream.rowsEnd?.() ?? 0) : piece.lastIndexOf(LINE_FEED) + 1;
+      await this.#copy.write(piece, rows_end);
+    }
   }
 
   changes(): StagedChanges {
@@ -243,6 +255,7 @@ class CopyLoad implements RowLoad {
     await this.transaction.begin();
     await record({ ...this.#copied, ...done });
     if (!this.transaction.common) await this.transaction.commit();
+    this.#shared = false;
     this.#copied = { rows: 0, bytes: 0 };
   }
 
@@ -250,9 +263,11 @@ class CopyLoad implements RowLoad {
     if (!this.transaction.common) await this.session.close();
   }
 
-  /** The open transaction holds everything that is not committed, and ends with the session. */
-  abort(): Promise<void> {
-    return this.session.close();
+  /** Open transactions end with their sessions, and what they do not hold is dropped. */
+  async abort(): Promise<void> {
+    await Promise.all([this.#copy?.close(), this.session.close()]);
+    if (this.#shared) await discardOwn(this.ctx, this.work.target);
+    this.#shared = false;
   }
 
   translate(error: unknown): unknown {
@@ -261,14 +276,14 @@ class CopyLoad implements RowLoad {
 
   /** With rejects, each batch is a COPY of its own. */
   readonly #copyAtOnce = async (rows: Cell[][]) => {
-    const copy = this.#begin('');
+    const copy = this.#begin(this.session, []);
     await copy.write(encodeCopyText(rows, this.#warnOfNul));
     return { rows: await copy.end(), bytes: copy.bytes() };
   };
 
   async endCopy(): Promise<void> {
     if (!this.#copy) return;
-    this.#count({ rows: await this.#copy.end(), bytes: this.#copy.bytes() });
+    this.#count(await this.#copy.end());
     this.#copy = null;
   }
 
@@ -277,13 +292,40 @@ class CopyLoad implements RowLoad {
     this.#copied.bytes += bytes;
   }
 
-  #begin(format: string): CopyIn {
-    const { into, freeze } = this.#into;
-    // Rows cannot be frozen under a savepoint.
-    const options = [format, freeze && !this.#rejects && 'freeze'].filter(Boolean).join(', ');
+  #copyFrom(binary: boolean): ParallelCopy {
+    const format = binary ? ['format binary'] : [];
+    const begin = (session: PgSession, shared: boolean) =>
+      this.#begin(session, this.#into.freeze && !shared ? [...format, 'freeze'] : format);
+    return new ParallelCopy(this.session, { binary, sharing: this.#sharing(), begin });
+  }
+
+  /** A row that cannot be loaded is looked for under savepoints of one session. */
+  #sharing(): Sharing | null {
+    const { ctx, transaction, work } = this;
+    const { pending } = this.#load;
+    const { parallel_writes: limit } = ctx.config;
+    if (!pending || this.#rejects || transaction.common || limit < 2) return null;
+    return {
+      limit,
+      open: () => openHelper(ctx),
+      share: async () => {
+        this.#shared = true;
+        await work.state.note(pendingState(pending));
+        await transaction.commit();
+        await transaction.begin();
+      },
+      refused: (error) => {
+        if (ctx.signal.aborted) return;
+        ctx.log.warn('loading the table with fewer connections', { reason: String(error) });
+      },
+    };
+  }
+
+  #begin(session: PgSession, options: readonly string[]): CopyIn {
     const names = columnList(this.work.target.columns.map(({ name }) => name));
     const columns = this.#marked ? `${names}, ${this.#load.stage!.change}` : names;
-    return this.session.copyIn(`copy ${into} (${columns}) from stdin${options && ` (${options})`}`);
+    const given = options.length > 0 ? ` (${options.join(', ')})` : '';
+    return session.copyIn(`copy ${this.#into.into} (${columns}) from stdin${given}`);
   }
 
   readonly #warnOfNul = () => {
@@ -294,4 +336,16 @@ class CopyLoad implements RowLoad {
       `Texts for ${this.work.target.table} contained the character NUL, which PostgreSQL cannot store. It was removed`,
     );
   };
+}
+
+/** Copies beside the session of a writer. */
+async function openHelper(ctx: Context): Promise<PgSession> {
+  const session = await PgSession.open(ctx, { phase: 'run' });
+  try {
+    await session.query("begin; set local idle_in_transaction_session_timeout = '60s'");
+    return session;
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
 }

@@ -1,0 +1,274 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import type { ByteStream, Writer, WriteTarget } from '../../server/connectors/contract/connector.ts';
+import type { PostgresDestinationConfig } from '../../server/connectors/postgres/connection/settings.ts';
+import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
+import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { until } from '../support/until.ts';
+import {
+  backends,
+  destinationConfig,
+  moveStream,
+  requestOf,
+  sourceConfig,
+  streamNamed,
+  targetOf,
+  twoDatabases,
+} from './postgres-support.ts';
+import { errorOf } from './writing.ts';
+
+const ROWS = 30_001;
+
+const sides = twoDatabases();
+const run = (sql: string) => sides.destination.sql.unsafe(sql);
+let proxy: Awaited<ReturnType<typeof startTcpProxy>>;
+let table = '';
+let count = 0;
+const writers: Writer[] = [];
+
+/** Some 32 MB, one row of which is larger than any buffer. */
+beforeAll(async () => {
+  proxy = await startTcpProxy(sides.destination.server, { upload_bytes_per_second: 8_000_000 });
+  await sides.source.sql.unsafe(`
+    create table big (id int primary key, note text, amount numeric, body bytea);
+    insert into big select g, repeat(md5(g::text), 30), g * 1.25, decode(md5(g::text), 'hex') from generate_series(1, 30000) g;
+    insert into big values (40000, repeat('ä€😀\\\t', 200000), null, null)`);
+});
+beforeEach(async () => {
+  table = `table_${++count}`;
+  await run(`create table ${table} (id int primary key); insert into ${table} values (-1)`);
+});
+afterEach(async () => {
+  for (const writer of writers.splice(0)) await writer.abort();
+});
+afterAll(() => proxy?.stop());
+
+/** A line of 8 MB/s per connection, whose buffers hold several MB. */
+const slowDestination = (parallel_writes: number, more: Partial<PostgresDestinationConfig> = {}) =>
+  destinationConfig(sides.destination, {
+    parallel_writes,
+    port: proxy.port,
+    host: '127.0.0.1',
+    ssl_mode: 'disable',
+    ...more,
+  });
+type Destination = ReturnType<typeof slowDestination>;
+const sent = ({ entries }: Destination, name: string) => entries.filter(({ method }) => method === name);
+
+const CHECKSUM = `select count(*)::int as n, count(distinct id)::int as ids, md5(string_agg(md5(t::text), '' order by id)) as sum`;
+const content = () => run(`select * from ${table} order by 1 limit 3`);
+const OLD = [{ id: -1 }];
+
+async function targetFor(more: Partial<WriteTarget> = {}): Promise<WriteTarget> {
+  const stream = await streamNamed(sides.source, 'big');
+  return targetOf(stream, { table, stream_id: table, mode: 'overwrite', ...more });
+}
+
+/** Nothing beside the table itself, and no note of anything else. */
+async function expectNothingLeft(): Promise<void> {
+  const found = await run(`select relname from pg_class where relkind = 'r' and relname like '${table}%'`);
+  expect(found.map(({ relname }) => relname)).toEqual([table]);
+  const noted = await run(`select 1 from _pipeline_state where stream_id = '${table}' and pending_table is not null`);
+  expect(noted.length).toBe(0);
+}
+
+/** How many sessions copy into the new table, once others see it. */
+const copying = async () =>
+  (
+    await run(`select 1 from pg_stat_progress_copy p join pg_class c on c.oid = p.relid
+      where p.datname = current_database() and c.relname like '${table}\\_\\_new%'`)
+  ).length;
+
+/** Rows of `big`, with a pause before their end that lasts as long as `meanwhile`. */
+async function streamOf(meanwhile: () => Promise<unknown>): Promise<ByteStream> {
+  const request = requestOf(await streamNamed(sides.source, 'big'));
+  const stream = await postgresSource.copy!(sourceConfig(sides.source).ctx, request, 'pgcopy-binary');
+  async function* chunks() {
+    const waiting = meanwhile();
+    waiting.catch(() => {});
+    yield* stream.chunks;
+    await waiting;
+  }
+  return { ...stream, chunks: chunks() };
+}
+
+async function opened(to: Destination, more: Partial<WriteTarget> = {}): Promise<Writer> {
+  const writer = await postgresDestination.open(to.ctx, await targetFor(more));
+  writers.push(writer);
+  return writer;
+}
+
+const underway = () => until(async () => (await copying()) >= 2);
+
+describe('several sessions that fill a new table', () => {
+  test.each(['pgcopy-binary', 'pgcopy-text', 'rows'] as const)('store every row once: %s', async (lane) => {
+    const stream = await streamNamed(sides.source, 'big');
+    const request = requestOf(stream);
+    const [expected] = await sides.source.sql.unsafe(`${CHECKSUM} from big t`);
+    const to = slowDestination(3);
+    const counts = await moveStream({
+      from: sourceConfig(sides.source).ctx,
+      to: to.ctx,
+      request,
+      target: await targetFor(),
+      lane,
+    });
+    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toEqual(expected!);
+    const alone = destinationConfig(sides.destination, { parallel_writes: 1 });
+    const same = await moveStream({
+      from: sourceConfig(sides.source).ctx,
+      to: alone.ctx,
+      request,
+      target: await targetFor({ fence: 2, stream_run_id: 'alone' }),
+      lane,
+    });
+    expect(counts).toEqual(same);
+    expect(counts.rows_loaded).toBe(ROWS);
+    expect([sent(alone, 'CONNECT').length, sent(alone, 'COPY').length]).toEqual([1, 1]);
+    // The first one begins a second COPY once the others see the table. How many join depends on buffers on the way.
+    expect(sent(to, 'CONNECT').length).toBeWithin(2, 4);
+    expect(sent(to, 'COPY').length).toBeWithin(3, 5);
+    await expectNothingLeft();
+    await until(async () => (await backends(sides.destination)) === 0);
+  });
+
+  test('readers see the old rows until the last session has ended', async () => {
+    const writer = await opened(slowDestination(2));
+    let seen: unknown;
+    await writer.pipe!(
+      await streamOf(async () => {
+        await underway();
+        seen = [...(await content())];
+      }),
+    );
+    expect(seen).toEqual(OLD);
+    expect([...(await content())]).toEqual(OLD as never);
+    expect(await writer.finish(null)).toMatchObject({ rows_loaded: ROWS });
+    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toMatchObject({ n: ROWS, ids: ROWS });
+    await expectNothingLeft();
+  });
+
+  test('the load goes on without a session that cannot be opened', async () => {
+    const to = slowDestination(3);
+    const { connect } = to.ctx;
+    let asked = 0;
+    to.ctx.connect = (at) => (++asked > 1 ? Promise.reject(new Error('too many connections')) : connect(at));
+    const writer = await opened(to);
+    await writer.pipe!(await streamOf(() => Promise.resolve()));
+    expect(await writer.finish(null)).toMatchObject({ rows_loaded: ROWS });
+    expect([asked, sent(to, 'COPY').length]).toEqual([2, 1]);
+  });
+
+  test('a table that becomes visible with others waits for them', async () => {
+    const writer = await opened(slowDestination(2), { publish_with: 'moment' });
+    await writer.pipe!(await streamOf(underway));
+    await writer.finish(null);
+    expect([...(await content())]).toEqual(OLD as never);
+    const streams = [{ stream_id: table, stream_run_id: 'stream-run', fence: 1 }];
+    const group = { connection_id: 'connection', schema: null, publish_with: 'moment', streams };
+    await postgresDestination.publish!(destinationConfig(sides.destination).ctx, group);
+    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toMatchObject({ n: ROWS, ids: ROWS });
+    await expectNothingLeft();
+  });
+});
+
+describe('an attempt that ends early leaves the old rows, and no table beside them:', () => {
+  const expectUndone = async () => {
+    expect([...(await content())]).toEqual(OLD as never);
+    await expectNothingLeft();
+    await until(async () => (await backends(sides.destination)) === 0);
+  };
+  const endLast = () =>
+    run(`select pg_terminate_backend(pid) from (select p.pid from pg_stat_progress_copy p join pg_stat_activity a using (pid)
+      where p.datname = current_database() order by a.backend_start desc limit 1) last`);
+
+  test('a session that is lost fails the stream with its own error', async () => {
+    const writer = await opened(slowDestination(3));
+    const act = async () => {
+      await underway();
+      await endLast();
+    };
+    const error = await errorOf(streamOf(act).then((stream) => writer.pipe!(stream).then(() => writer.finish(null))));
+    expect(error?.code).toBe('connection_lost');
+    await writer.abort();
+    await expectUndone();
+  });
+
+  test('a row that a session refuses fails the stream with its own error', async () => {
+    const writer = await opened(slowDestination(2));
+    const rest = 'x'.repeat(1000);
+    const line = (id: number | string) => `${id}\t${rest}\t1\t\\\\x00\n`;
+    async function* chunks() {
+      const waiting = underway();
+      waiting.catch(() => {});
+      for (let id = 1; id < ROWS; id += 50) {
+        yield Buffer.from(Array.from({ length: 50 }, (_, at) => line(id + at)).join(''));
+      }
+      await waiting;
+      yield Buffer.from(line('not a number'));
+    }
+    const stream = { format: 'pgcopy-text' as const, chunks: chunks(), rows: () => ROWS };
+    const error = await errorOf(writer.pipe!(stream).then(() => writer.finish(null)));
+    expect(error?.code).toBe('invalid_value');
+    await writer.abort();
+    await expectUndone();
+  });
+
+  test('a stop ends all sessions', async () => {
+    const to = slowDestination(3);
+    const writer = await opened(to);
+    const act = async () => {
+      await underway();
+      to.abort.abort(new Error('stop'));
+    };
+    const error = await errorOf(streamOf(act).then((stream) => writer.pipe!(stream).then(() => writer.finish(null))));
+    expect(error?.message).toBe('stop');
+    await writer.abort();
+    await expectUndone();
+  });
+
+  test('one that stands still is ended by the next one, and commits nothing', async () => {
+    const old = await opened(slowDestination(3));
+    const next = async () => {
+      await underway();
+      const writer = await opened(destinationConfig(sides.destination), { fence: 2 });
+      await writer.write({ rows: [['7', 'new', null, null]], bytes: 10 });
+      await writer.finish(null);
+    };
+    const error = await errorOf(streamOf(next).then((stream) => old.pipe!(stream).then(() => old.finish(null))));
+    expect(error?.code).toBe('connection_lost');
+    await old.abort();
+    expect([...(await run(`select id, note from ${table}`))]).toEqual([{ id: 7, note: 'new' }] as never);
+    await expectNothingLeft();
+  });
+
+  test('one whose claim is lost shares no table', async () => {
+    const old = await opened(slowDestination(3));
+    const newer = await opened(destinationConfig(sides.destination), { fence: 2 });
+    const error = await errorOf(
+      streamOf(() => Promise.resolve()).then((stream) => old.pipe!(stream).then(() => old.finish(null))),
+    );
+    expect(error?.code).toBe('fenced');
+    await Promise.all([old.abort(), newer.abort()]);
+    await expectUndone();
+  });
+
+  test('a run whose tables become visible together removes what a lost attempt has left', async () => {
+    const writer = await opened(slowDestination(2), { publish_with: 'moment' });
+    const act = async () => {
+      await underway();
+      await run(`select pg_terminate_backend(pid) from pg_stat_progress_copy where datname = current_database()`);
+    };
+    const error = await errorOf(streamOf(act).then((stream) => writer.pipe!(stream).then(() => writer.finish(null))));
+    expect(error?.code).toBe('connection_lost');
+    expect(await freshName()).toStartWith(`${table}__new`);
+    const streams = [{ stream_id: table, stream_run_id: 'stream-run', fence: 1 }];
+    const group = { connection_id: 'connection', schema: null, publish_with: 'moment', streams };
+    await postgresDestination.discard!(destinationConfig(sides.destination).ctx, group);
+    await expectUndone();
+  });
+});
+
+const freshName = async () =>
+  (await run(`select relname from pg_class where relkind = 'r' and relname like '${table}\\_\\_new%'`))[0]
+    ?.relname as string;

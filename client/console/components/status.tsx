@@ -33,8 +33,9 @@ export const toneOf = (status: string) => TONES[status] ?? 'calm';
 /** `partially_succeeded` as `partially succeeded` */
 export const wordsOf = (value: string) => value.replaceAll('_', ' ');
 
-/** `partially_succeeded` as `Partially succeeded` */
-export const labelOf = (value: string) => value.charAt(0).toUpperCase() + wordsOf(value).slice(1);
+/** `partially_succeeded` as `Partially succeeded`, `api_key` as `API key` */
+export const labelOf = (value: string) =>
+  (value.charAt(0).toUpperCase() + wordsOf(value).slice(1)).replace(/\bapi\b/i, 'API');
 
 const LABELS: Record<string, string> = { auto_disabled: 'Disabled', needs_reauth: 'Needs reauthentication' };
 

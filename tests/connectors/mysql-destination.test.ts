@@ -31,9 +31,9 @@ describeMysql('check', () => {
     await side.sql(`grant all on ${side.database}.* to ${user}@'%'`);
     await side.sql(`grant select on ${other}.* to ${user}@'%'`);
     const { ctx } = destinationConfig(side, { username: user, password: 'right' });
-    const tables = async (schema: string) => (await mysqlDestination.check(ctx, { schema })).checks[1];
-    expect(await tables(side.database)).toMatchObject({ title: 'Tables', status: 'passed' });
-    expect(await tables('none_such')).toMatchObject({
+    const tablesCheck = async (schema: string) => (await mysqlDestination.check(ctx, { schema })).checks[1];
+    expect(await tablesCheck(side.database)).toMatchObject({ title: 'Tables', status: 'passed' });
+    expect(await tablesCheck('none_such')).toMatchObject({
       status: 'skipped',
       message: 'There is no database none_such, or this user may not see it. The first run tries to create it',
       statements: [
@@ -41,7 +41,7 @@ describeMysql('check', () => {
         expect.stringMatching(new RegExp(`^GRANT .* ON \`none_such\`\\.\\* TO '${user}'@'%'$`)),
       ],
     });
-    expect(String(await errorOf(tables(other)))).toContain('denied');
+    expect(String(await errorOf(tablesCheck(other)))).toContain('denied');
     await side.sql(`drop user ${user}@'%'`);
     await side.sql(`drop database ${other}`);
   });

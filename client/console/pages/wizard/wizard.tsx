@@ -41,14 +41,7 @@ function Wizard() {
   const current = selection.isLoading ? requested : ORDER[Math.min(ORDER.indexOf(requested), ORDER.indexOf(blocked))]!;
   const at = ORDER.indexOf(current);
   const go = (step: StepName) => setSearch({ step });
-  const panel = useRef<HTMLDivElement>(null);
-  const previous = useRef(current);
-  useEffect(() => {
-    if (previous.current === current) return;
-    previous.current = current;
-    panel.current?.focus({ preventScroll: true });
-    window.scrollTo(0, 0);
-  }, [current]);
+  const panel = useFocusedPanel(current);
   const panels: Record<StepName, React.ReactNode> = {
     source: (
       <ConnectorStep
@@ -118,6 +111,19 @@ function Wizard() {
       )}
     </Page>
   );
+}
+
+/** The panel of a step that was opened gets the focus, at the top of the page. */
+function useFocusedPanel(current: StepName) {
+  const panel = useRef<HTMLDivElement>(null);
+  const previous = useRef(current);
+  useEffect(() => {
+    if (previous.current === current) return;
+    previous.current = current;
+    panel.current?.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }, [current]);
+  return panel;
 }
 
 type Selection = ReturnType<typeof useSelection>;

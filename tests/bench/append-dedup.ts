@@ -4,6 +4,7 @@
  * and merges them by INSERT … ON CONFLICT. Needs Debian's postgresql-15.
  */
 import { startCluster } from './cluster.ts';
+import { quietRounds } from './quiet.ts';
 import { report, type Times } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
@@ -27,7 +28,7 @@ try {
   cluster.psql('src', `update changes set note = note || ' changed'`);
   cluster.psql('src', 'vacuum full analyze changes');
   const times: Times = { [PSQL]: [], [RUN]: [] };
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for await (const round of quietRounds(ROUNDS)) {
     fresh('merged_by_psql');
     times[PSQL]!.push(cluster.time(merge('merged_by_psql')));
     fresh('merged_by_run');

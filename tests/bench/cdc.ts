@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { startCluster } from './cluster.ts';
+import { quietRounds } from './quiet.ts';
 import { median, report, type Times } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
@@ -78,7 +79,7 @@ async function measure(connection: string, { name, each }: (typeof SHAPES)[numbe
     ['a subscription', subscribed],
     ['pg_recvlogical', received],
   ];
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for await (const round of quietRounds(ROUNDS)) {
     await change(each);
     // Each of them is first in some of the rounds.
     for (const [one, run] of [...contestants.slice(round % 3), ...contestants.slice(0, round % 3)]) {

@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { startCluster } from './cluster.ts';
+import { quietRounds } from './quiet.ts';
 import { report, type Times } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
@@ -44,7 +45,7 @@ try {
     ],
   });
   const times: Times = { 'psql \\copy': [], run: [] };
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for await (const _ of quietRounds(ROUNDS)) {
     cluster.psql('dst', `drop table if exists copy_t; create table copy_t (${COLUMNS})`);
     times['psql \\copy']?.push(cluster.time(`psql -qX $DST -c "\\copy copy_t from '${file}' (format csv, header)"`));
     cluster.psql('dst', 'drop table if exists run_t');

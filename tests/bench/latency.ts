@@ -1,6 +1,7 @@
 /** `bun tests/bench/latency.ts [runs]`: from POST …/run to the first row read, and to `succeeded`, for a run of ten rows. */
 import { startCluster } from './cluster.ts';
-import { median } from './report.ts';
+import { untilQuiet } from './quiet.ts';
+import { median, record } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
 const RUNS = Number(process.argv[2] ?? 20);
@@ -22,6 +23,7 @@ try {
   });
   const firstRow: number[] = [];
   const whole: number[] = [];
+  await untilQuiet();
   for (let n = 0; n < RUNS; n += 1) {
     const posted = Date.now();
     const { run, seconds } = await runToEnd(service, connection.id);
@@ -36,6 +38,7 @@ try {
     );
   tell('POST to first row read', firstRow, 150);
   tell('POST to succeeded', whole, 400);
+  record({ title: 'latency', figures: { first_row_ms: median(firstRow), succeeded_ms: median(whole) } });
 } finally {
   await service.stop();
   await cluster.stop();

@@ -3,6 +3,8 @@
  * (append) and row lane (a salted hash), each in a separate service.
  */
 import { startCluster } from './cluster.ts';
+import { untilQuiet } from './quiet.ts';
+import { record } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
 const SIZES = [Number(process.argv[2] ?? 1_000_000), Number(process.argv[3] ?? 10_000_000)];
@@ -18,8 +20,11 @@ try {
   }
   for (const lane of ['byte', 'row'] as const) {
     const peaks: number[] = [];
+    await untilQuiet();
     for (const size of SIZES) peaks.push(await peakOf(lane, size));
-    const ratio = (peaks[1] ?? 0) / (peaks[0] ?? 1);
+    const [small = 0, large = 0] = peaks;
+    record({ title: `memory, ${lane} lane`, figures: { small_mb: small, large_mb: large } });
+    const ratio = large / small;
     const reached = ratio <= 1.1 && Math.max(...peaks) < 250;
     console.log(
       `${reached ? 'reached' : 'MISSED '} ${lane} lane: ${peaks.join(' MB, ')} MB for ${SIZES.join(', ')} rows; ratio ${ratio.toFixed(2)} (goal 1.1, below 250 MB)`,

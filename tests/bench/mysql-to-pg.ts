@@ -5,6 +5,7 @@
  */
 import { startMariaDb } from '../support/mariadb.ts';
 import { startCluster } from './cluster.ts';
+import { quietRounds } from './quiet.ts';
 import { report, type Times } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
@@ -45,7 +46,7 @@ try {
     "id, kind, note, amount, concat(happened, '+00'), payload, flag, token, score, concat('\\\\x', hex(raw))";
   const pipe = `${read} bench -e "set time_zone = '+00:00'; select ${columns.replaceAll('\\', '\\\\')} from events" | psql -qX $DST -c "\\copy pipe_t from stdin"`;
   const times: Times = {};
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for await (const _ of quietRounds(ROUNDS)) {
     cluster.psql('dst', `drop table if exists pipe_t; create table pipe_t (${COLUMNS})`);
     (times['mysql | psql \\copy'] ??= []).push(cluster.time(pipe));
     cluster.psql('dst', 'drop table if exists append_t; drop table if exists masked_t');

@@ -3,6 +3,7 @@
  * pg_dump on the same cluster in the same run. Needs Debian's postgresql-15 (psql, pg_dump).
  */
 import { type Cluster, startCluster } from './cluster.ts';
+import { quietRounds } from './quiet.ts';
 import { report, type Times } from './report.ts';
 import { runToEnd, type Service, startService } from './service.ts';
 
@@ -32,7 +33,7 @@ try {
   const note = (name: string, seconds: number) => {
     (times[name] ??= []).push(seconds);
   };
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for await (const _ of quietRounds(ROUNDS)) {
     fresh('pipe_t', '');
     note('psql | psql binary', cluster.time(copy('binary', 'pipe_t')));
     cluster.psql('dst', 'drop table if exists append_t');

@@ -1,3 +1,5 @@
+import { appendFileSync } from 'node:fs';
+
 export const median = (values: number[]): number => {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
@@ -8,7 +10,23 @@ export const median = (values: number[]): number => {
 /** Seconds of each contestant by round. The rounds alternate, so that a busy moment of the machine affects all. */
 export type Times = Record<string, number[]>;
 
-/** Prints the median rows/s of every contestant and the requested ratios with their goals. */
+/** A line that `tests/bench/all.ts` reads. */
+export interface Result {
+  title: string;
+  /** By name, in the unit of the bench; for a contestant the median of its seconds. */
+  figures: Record<string, number>;
+  rows?: number;
+  seconds?: Times;
+  ratios?: { ours: string; peer: string; ratio: number; goal: number }[];
+}
+
+/** For `tests/bench/all.ts`, which names a file to append to. */
+export function record(result: Result): void {
+  const { BENCH_RESULTS } = process.env;
+  if (BENCH_RESULTS) appendFileSync(BENCH_RESULTS, `${JSON.stringify(result)}\n`);
+}
+
+/** Prints the median rows/s of every contestant and the requested ratios with their goals, and records them. */
 export function report(
   title: string,
   rows: number,
@@ -21,12 +39,16 @@ export function report(
     const all = seconds.map((one) => one.toFixed(2)).join(' ');
     console.log(`  ${name.padEnd(44)} ${median(seconds).toFixed(2)} s  ${perSecond.padStart(9)} rows/s   (${all})`);
   }
-  for (const [ours, peer, goal] of goals) {
-    const ratio = median(times[peer] ?? []) / median(times[ours] ?? []);
+  const ratios = goals.map(([ours, peer, goal]) => {
+    return { ours, peer, goal, ratio: median(times[peer] ?? []) / median(times[ours] ?? []) };
+  });
+  for (const { ours, peer, goal, ratio } of ratios) {
     console.log(
       `  ${ratio >= goal ? 'reached' : 'MISSED '} ${ratio.toFixed(2)} of "${peer}" by "${ours}", goal ${goal}`,
     );
   }
+  const medians = Object.entries(times).map(([name, seconds]) => [name, median(seconds)] as const);
+  record({ title, rows, seconds: times, figures: Object.fromEntries(medians), ratios });
 }
 
 /** One line of a bench that has a goal. */

@@ -113,7 +113,7 @@ describe('several sessions that fill a new table', () => {
       target: await targetFor(),
       lane,
     });
-    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toEqual(expected!);
+    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toEqual(expected);
     const alone = destinationConfig(sides.destination, { parallel_writes: 1 });
     const same = await moveStream({
       from: sourceConfig(sides.source).ctx,

@@ -48,14 +48,19 @@ class Part {
     this.busy = true;
     const sent = this.#sent.then(() => this.#copy.write(bytes));
     this.#sent = sent;
-    sent.then(
-      () => {
-        if (this.#sent !== sent) return;
-        this.busy = false;
-        this.on.free();
-      },
-      (error: unknown) => this.on.failed(this.session.translate(error)),
-    );
+    void this.#watch(sent);
+  }
+
+  async #watch(sent: Promise<void>): Promise<void> {
+    try {
+      await sent;
+    } catch (error) {
+      this.on.failed(this.session.translate(error));
+      return;
+    }
+    if (this.#sent !== sent) return;
+    this.busy = false;
+    this.on.free();
   }
 
   /** Ends the COPY. The transaction stays open. */
@@ -186,16 +191,18 @@ export class ParallelCopy {
     const { sharing } = this.how;
     if (!sharing || this.#opening || this.#parts.length >= sharing.limit) return;
     this.#opening = true;
-    sharing.open().then(
-      (session) => {
-        this.#helpers.push(session);
-        if (this.#closed) void session.close();
-        else this.#joining = session;
-      },
-      (error: unknown) => {
-        if (!this.#closed) sharing.refused(error);
-      },
-    );
+    void this.#openAnother(sharing);
+  }
+
+  async #openAnother(sharing: Sharing): Promise<void> {
+    try {
+      const session = await sharing.open();
+      this.#helpers.push(session);
+      if (this.#closed) await session.close();
+      else this.#joining = session;
+    } catch (error) {
+      if (!this.#closed) sharing.refused(error);
+    }
   }
 
   /** Between two rows. */

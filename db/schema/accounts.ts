@@ -19,7 +19,7 @@ import { PLAN_IDS, type SEVERITIES } from './closed-sets.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 
 /** The user's own quiet hours, in the zone of the user: see `QuietSettings`. */
-interface NotificationPreferences {
+export interface NotificationPreferences {
   quiet_from?: string | null;
   quiet_until?: string | null;
   urgent_severity?: (typeof SEVERITIES)[number] | null;

@@ -100,6 +100,11 @@ const CASES: Record<string, Case[]> = {
       secrets: { account_key: 'stored' },
       moves: { storage_account: 'second' },
     },
+    {
+      stored: { location: 'ftp', path: 'a.csv', host: '127.0.0.1', port: 1, username: 'loader' },
+      secrets: { password: 'stored' },
+      moves: { ftp_encryption: 'none', check_certificate: false, ca_certificate: 'another authority' },
+    },
   ],
   'destination file': [{ stored: bucket, secrets: { secret_access_key: 'stored' }, moves: bucketMoves }],
   'source http_api': [

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { Connect, ConnectTarget } from '../connectors/contract/connect.ts';
 import type { Recorder } from '../connectors/contract/connector.ts';
 import { ConfigurationError, ConnectorError, RetryableError, TimeoutError } from '../connectors/contract/errors.ts';
+import { recordedOpening } from '../connectors/contract/recorded-opening.ts';
 import { guardedConnect } from '../platform/net/guarded-connect.ts';
 import { checkFarEnd, EgressError, type EgressRules } from '../platform/net/egress-rules.ts';
 import { SshTunnel, type TunnelSettings } from './ssh-tunnel.ts';
@@ -79,8 +80,8 @@ async function openTunnel(context: TunnelContext, target: ConnectTarget): Promis
   const { host, port } = settings;
   const signal = target.signal ?? context.signal;
   const deadline = performance.now() + target.timeout_ms;
-  const pending = recorder.start({ method: 'CONNECT', url: `ssh://${host}:${port}`, body: null, body_bytes: 0 });
-  try {
+  const shown = ({ tunnel }: Opened) => `host key ${tunnel.host_key_fingerprint}`;
+  return recordedOpening(recorder, { url: `ssh://${host}:${port}`, shown }, async () => {
     const reach = directConnect(rules, signal);
     const socket = await reach({ ...target, host, port, database: undefined }).catch((error: Error) => {
       throw reachError(error, { host, port, target, signal });
@@ -95,13 +96,8 @@ async function openTunnel(context: TunnelContext, target: ConnectTarget): Promis
       });
       settings.host_key_fingerprint = tunnel.host_key_fingerprint;
     }
-    pending.done({ status: 200, body: `host key ${tunnel.host_key_fingerprint}` });
     return { tunnel, jump_address };
-  } catch (error) {
-    const { code, message } = error as Error & { code?: string };
-    pending.failed(code ?? 'error', message);
-    throw error;
-  }
+  });
 }
 
 function reachError(

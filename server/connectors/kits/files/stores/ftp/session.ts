@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import type { Client, FileInfo } from 'basic-ftp';
 import { ConfigurationError, type ConnectorError } from '../../../../contract/errors.ts';
+import { recordedOpening } from '../../../../contract/recorded-opening.ts';
 import type { PooledSession } from '../folders/session-pool.ts';
 import { commandError, replyOf } from './failures.ts';
 import { type FtpContext, logIn, serverOf } from './login.ts';
@@ -29,16 +30,12 @@ export class FtpSession implements PooledSession {
 
   /** @throws ConnectorError, or the reason of the signal */
   static async open(ctx: FtpContext): Promise<FtpSession> {
-    const pending = ctx.recorder.start({ method: 'CONNECT', url: `ftp://${serverOf(ctx)}`, body: null, body_bytes: 0 });
-    try {
-      const { client, protocol } = await logIn(ctx);
-      pending.done({ status: 200, body: protocol ?? 'not encrypted' });
-      return new FtpSession(ctx, client, protocol);
-    } catch (error) {
-      const { code = 'error', message } = error as Error & { code?: string };
-      pending.failed(code, message);
-      throw error;
-    }
+    const { client, protocol } = await recordedOpening(
+      ctx.recorder,
+      { url: `ftp://${serverOf(ctx)}`, shown: (login) => login.protocol ?? 'not encrypted' },
+      () => logIn(ctx),
+    );
+    return new FtpSession(ctx, client, protocol);
   }
 
   get open(): boolean {

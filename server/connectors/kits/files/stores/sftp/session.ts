@@ -6,6 +6,7 @@ import {
   RetryableError,
 } from '../../../../contract/errors.ts';
 import type { ConnectorContext } from '../../../../contract/connector.ts';
+import { recordedOpening } from '../../../../contract/recorded-opening.ts';
 import { timeoutError } from '../../../rest/failures.ts';
 import { sshLogin, type SshSession } from '../../../ssh/login.ts';
 import type { SftpLocation } from '../../settings/sftp.ts';
@@ -43,17 +44,11 @@ export class SftpSession implements PooledSession {
   /** @throws ConnectorError, or the reason of the signal */
   static async open(ctx: SftpContext): Promise<SftpSession> {
     const server = serverOf(ctx);
-    const pending = ctx.recorder.start({ method: 'CONNECT', url: `sftp://${server}`, body: null, body_bytes: 0 });
-    try {
+    const about = { url: `sftp://${server}`, shown: ({ host_key }: SftpSession) => `host key ${host_key}` };
+    return recordedOpening(ctx.recorder, about, async () => {
       const { client, presented } = await login(ctx, server);
-      const sftp = await subsystem(client, ctx, server);
-      pending.done({ status: 200, body: `host key ${presented}` });
-      return new SftpSession(ctx, client, sftp, presented);
-    } catch (error) {
-      const { code = 'error', message } = error as Error & { code?: string };
-      pending.failed(code, message);
-      throw error;
-    }
+      return new SftpSession(ctx, client, await subsystem(client, ctx, server), presented);
+    });
   }
 
   get open(): boolean {

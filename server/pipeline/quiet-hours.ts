@@ -20,6 +20,9 @@ export interface QuietSettings {
 
 export const NO_QUIET_HOURS: QuietSettings = { quiet_from: null, quiet_until: null, urgent_severity: 'critical' };
 
+/** What is stored holds only the settings that were ever set. */
+export const quietSettingsOf = (stored: Partial<QuietSettings>): QuietSettings => ({ ...NO_QUIET_HOURS, ...stored });
+
 /**
  * The end of the quiet hours that `now` lies in, or null. Both ends follow the local clock: a time that it skips is the end
  * of the gap, a time that it repeats counts once.

@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
 import { accounts, type CaseRow, type DeliveryRow, users } from '../../../db/schema/index.ts';
 import type { Deps } from '../../deps.ts';
-import { heldUntil, NO_QUIET_HOURS } from '../../pipeline/quiet-hours.ts';
+import { heldUntil, quietSettingsOf } from '../../pipeline/quiet-hours.ts';
 
 interface Recipients {
   /** Whom the email may be sent to now. */
@@ -28,7 +28,7 @@ export async function recipientsNow(
   const ends: Date[] = [];
   for (const { email, preferences, timezone } of await liveRecipients(deps, delivery.account_id, recipients)) {
     if (delivery.delivered_to.includes(email)) continue;
-    const end = heldUntil({ ...NO_QUIET_HOURS, ...preferences }, { severity, timezone, now });
+    const end = heldUntil(quietSettingsOf(preferences), { severity, timezone, now });
     if (end) ends.push(end);
     else due.push(email);
   }

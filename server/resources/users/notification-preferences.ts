@@ -4,7 +4,7 @@ import { SEVERITIES } from '../../../db/schema/closed-sets.ts';
 import { changedColumns } from '../../api/changed-columns.ts';
 import { requireQuietHours } from '../../api/quiet-hours.ts';
 import { timeOfDay } from '../../api/wire-types.ts';
-import { NO_QUIET_HOURS, type QuietSettings } from '../../pipeline/quiet-hours.ts';
+import { type QuietSettings, quietSettingsOf } from '../../pipeline/quiet-hours.ts';
 
 const preferences = {
   quiet_from: z.string().nullable().meta({
@@ -32,12 +32,8 @@ export const UpdateNotificationPreferences = z
     description: 'Emails to the user wait for the end of these quiet hours. Omitted keys stay unchanged.',
   });
 
-export const preferencesOf = ({
-  notification_preferences,
-}: Pick<UserRow, 'notification_preferences'>): QuietSettings => ({
-  ...NO_QUIET_HOURS,
-  ...notification_preferences,
-});
+export const preferencesOf = ({ notification_preferences }: Pick<UserRow, 'notification_preferences'>): QuietSettings =>
+  quietSettingsOf(notification_preferences);
 
 /** Those stored if nothing changes. @throws ApiError 400 `invalid_quiet_hours` */
 export function changedPreferences(

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
+import { cases, triggers } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
@@ -339,7 +340,24 @@ describe('other commands', () => {
     expect(every).toMatchObject({ code: 2, err: expect.stringContaining('"often" is not a whole number') });
   });
 
-  test('cases refuses a status that no case has: 2', async () => {
+  test('cases lists those of a status, and refuses a status that no case has: 2', async () => {
+    const { db, now } = service.deps;
+    const [trigger] = await db.select().from(triggers).limit(1);
+    const at = now().toISOString();
+    await db.insert(cases).values({
+      account_id: service.account_id,
+      trigger_id: trigger!.id,
+      number: 4711,
+      title: 'It failed',
+      status: 'open',
+      severity: 'low',
+      dedup_key: 'cli',
+      group: {},
+      first_event_at: at,
+      last_event_at: at,
+      opened_at: at,
+    });
+    expect((await cli.run(['cases', '--status', 'open'])).out).toContain('It failed');
     expect(await cli.run(['cases', '--status', 'opne'])).toMatchObject({
       code: 2,
       err: expect.stringContaining('opne'),

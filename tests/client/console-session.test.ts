@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { eq, sql } from 'drizzle-orm';
+import { eq, type SQL, sql } from 'drizzle-orm';
 import { createApiClient } from '../../client/api.ts';
 import { apiKeys, sessions } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
@@ -55,19 +55,22 @@ test('an expired key leads to sign-in with the reason; the page returns with all
   const connection = await make.connection({ name: 'Before' });
   const { page, complaints } = await site.signedIn(`/console/connections/${connection.id}?tab=settings`, { key });
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Typed before the key expired');
-  await service.deps.db
-    .update(apiKeys)
-    .set({ expires_at: sql`now()` })
-    .where(eq(apiKeys.id, (await keyOf(key)).id));
+  const { id } = await keyOf(key);
+  const expire = (expires_at: SQL) => service.deps.db.update(apiKeys).set({ expires_at }).where(eq(apiKeys.id, id));
+  // It expires under this request: the form would cover the button as soon as any other one is refused.
+  await page.route(
+    '**/connections.update*',
+    async (route) => {
+      await expire(sql`now()`);
+      await route.continue();
+    },
+    { times: 1 },
+  );
   await page.getByRole('button', { name: 'Save' }).click();
   const dialog = page.getByRole('dialog', { name: 'Sign in' });
   await dialog.waitFor();
   expect(await dialog.getByRole('status').innerText()).toInclude('Your API key has expired');
-  const fresh = sql`now() + interval '1 day'`;
-  await service.deps.db
-    .update(apiKeys)
-    .set({ expires_at: fresh })
-    .where(eq(apiKeys.id, (await keyOf(key)).id));
+  await expire(sql`now() + interval '1 day'`);
   await signIn({ page }, key);
   expect(await page.getByRole('textbox', { name: 'Name', exact: true }).inputValue()).toBe(
     'Typed before the key expired',

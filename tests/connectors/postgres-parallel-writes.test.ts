@@ -3,7 +3,7 @@ import type { ByteStream, Writer, WriteTarget } from '../../server/connectors/co
 import type { PostgresDestinationConfig } from '../../server/connectors/postgres/connection/settings.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { type Limits, startTcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import {
   backends,
@@ -21,6 +21,8 @@ const ROWS = 30_001;
 
 const sides = twoDatabases();
 const run = (sql: string) => sides.destination.sql.unsafe(sql);
+/** The line to the destination. */
+const line: Limits = {};
 let proxy: Awaited<ReturnType<typeof startTcpProxy>>;
 let table = '';
 let count = 0;
@@ -28,13 +30,15 @@ const writers: Writer[] = [];
 
 /** Some 32 MB, one row of which is larger than any buffer. */
 beforeAll(async () => {
-  proxy = await startTcpProxy(sides.destination.server, { upload_bytes_per_second: 8_000_000 });
+  proxy = await startTcpProxy(sides.destination.server, line);
   await sides.source.sql.unsafe(`
     create table big (id int primary key, note text, amount numeric, body bytea);
     insert into big select g, repeat(md5(g::text), 30), g * 1.25, decode(md5(g::text), 'hex') from generate_series(1, 30000) g;
     insert into big values (40000, repeat('ä€😀\\\t', 200000), null, null)`);
 });
 beforeEach(async () => {
+  // So slow that other sessions join even where this process waits for a processor.
+  line.upload_bytes_per_second = 2_000_000;
   table = `table_${++count}`;
   await run(`create table ${table} (id int primary key); insert into ${table} values (-1)`);
 });
@@ -43,7 +47,6 @@ afterEach(async () => {
 });
 afterAll(() => proxy?.stop());
 
-/** A line of 8 MB/s per connection, whose buffers hold several MB. */
 const slowDestination = (parallel_writes: number, more: Partial<PostgresDestinationConfig> = {}) =>
   destinationConfig(sides.destination, {
     parallel_writes,
@@ -98,7 +101,10 @@ async function opened(to: Destination, more: Partial<WriteTarget> = {}): Promise
   return writer;
 }
 
-const underway = () => until(async () => (await copying()) >= 2);
+async function underway(): Promise<void> {
+  await until(async () => (await copying()) >= 2);
+  delete line.upload_bytes_per_second;
+}
 
 describe('several sessions that fill a new table', () => {
   test.each(['pgcopy-binary', 'pgcopy-text', 'rows'] as const)('store every row once: %s', async (lane) => {
@@ -106,6 +112,7 @@ describe('several sessions that fill a new table', () => {
     const request = requestOf(stream);
     const [expected] = await sides.source.sql.unsafe(`${CHECKSUM} from big t`);
     const to = slowDestination(3);
+    const joined = underway();
     const counts = await moveStream({
       from: sourceConfig(sides.source).ctx,
       to: to.ctx,
@@ -113,6 +120,7 @@ describe('several sessions that fill a new table', () => {
       target: await targetFor(),
       lane,
     });
+    await joined;
     expect((await run(`${CHECKSUM} from ${table} t`))[0]).toEqual(expected);
     const alone = destinationConfig(sides.destination, { parallel_writes: 1 });
     const same = await moveStream({
@@ -152,7 +160,11 @@ describe('several sessions that fill a new table', () => {
     const to = slowDestination(3);
     const { connect } = to.ctx;
     let asked = 0;
-    to.ctx.connect = (at) => (++asked > 1 ? Promise.reject(new Error('too many connections')) : connect(at));
+    to.ctx.connect = (at) => {
+      if (++asked === 1) return connect(at);
+      delete line.upload_bytes_per_second;
+      return Promise.reject(new Error('too many connections'));
+    };
     const writer = await opened(to);
     await writer.pipe!(await streamOf(() => Promise.resolve()));
     expect(await writer.finish(null)).toMatchObject({ rows_loaded: ROWS });
@@ -229,13 +241,16 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
 
   test('one that stands still is ended by the next one, and commits nothing', async () => {
     const old = await opened(slowDestination(3));
-    const next = async () => {
+    let replaced = Promise.resolve();
+    const replace = async () => {
       await underway();
       const writer = await opened(destinationConfig(sides.destination), { fence: 2 });
       await writer.write({ rows: [['7', 'new', null, null]], bytes: 10 });
       await writer.finish(null);
     };
-    const error = await errorOf(streamOf(next).then((stream) => old.pipe!(stream).then(() => old.finish(null))));
+    const stream = await streamOf(() => (replaced = replace()));
+    const error = await errorOf(old.pipe!(stream).then(() => old.finish(null)));
+    await replaced;
     expect(error?.code).toBe('connection_lost');
     await old.abort();
     expect([...(await run(`select id, note from ${table}`))]).toEqual([{ id: 7, note: 'new' }] as never);

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
-import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { type Limits, startTcpProxy } from '../support/tcp-proxy.ts';
 import { spread } from '../support/thorough.ts';
 import { until } from '../support/until.ts';
 import { spawnWorker } from '../support/worker-process.ts';
@@ -24,8 +24,9 @@ const database = {
   password: decodeURIComponent(password),
   database: pathname.slice(1),
 };
-/** A line on which several sessions are faster than one. */
-const proxy = await startTcpProxy(database, { upload_bytes_per_second: 8_000_000 });
+/** The line to the destination. */
+const line: Limits = {};
+const proxy = await startTcpProxy(database, line);
 
 describe('a worker killed during a run', () => {
   test.each(['append', 'append_dedup'] as const)(
@@ -101,7 +102,7 @@ describe('a worker killed during a run', () => {
       where d.datname = current_database() and not l.granted and l.mode = 'AccessExclusiveLock'`;
 
   const steps = [
-    ['while several sessions copy', async () => (await copies()) > 1],
+    ['while several sessions copy', null],
     ['once the new table is visible', async () => (await noted()).length > 0],
     ['after their commits, before the swap', async () => (await noted()).length > 0 && (await held()).length > 0],
   ] as const;
@@ -118,16 +119,23 @@ describe('a worker killed during a run', () => {
         connection: { table_prefix },
       });
       await rows.unsafe(`create table ${name} (id bigint primary key); insert into ${name} values (-1)`);
+      // So slow that other sessions join even where the worker waits for a processor.
+      line.upload_bytes_per_second = 2_000_000;
       const first = spawnWorker(service);
       const id = await created.start();
+      await until(async () => (await copies()) > 1);
       // A reader of the old table delays the swap.
       await rows.begin(async (reader) => {
         await reader.unsafe(`select from ${name}`);
-        await until(reached);
+        if (reached) {
+          delete line.upload_bytes_per_second;
+          await until(reached);
+        }
         first.kill('SIGKILL');
         await first.exited;
         expect([...(await reader.unsafe(`select id::int from ${name}`))]).toEqual([{ id: -1 }] as never);
       });
+      delete line.upload_bytes_per_second;
       const second = spawnWorker(service);
       expect((await runEnded(service, id)).status).toBe('succeeded');
       second.kill('SIGKILL');

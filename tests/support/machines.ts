@@ -43,7 +43,7 @@ export function makeMachines(): Machines {
   return {
     isolated,
     async reach(port) {
-      const proxy = await startTcpProxy({ host: '127.0.0.1', port }, { host });
+      const proxy = await startTcpProxy({ host: '127.0.0.1', port }, {}, host);
       proxies.push(proxy);
       return { host, port: proxy.port };
     },

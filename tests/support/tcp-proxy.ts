@@ -1,30 +1,41 @@
 import { connect, createServer, type Socket } from 'node:net';
 
-interface Limits {
-  host?: string;
-  /** That each connection receives from the server. */
+const UNLIMITED = 1e12;
+/** After which a change of the limits is seen. */
+const LONGEST_PAUSE_MS = 20;
+
+/** What each connection may carry. A change is in force from the next bytes on. */
+export interface Limits {
+  /** From the server. */
   bytes_per_second?: number;
-  /** That each connection sends to it. */
+  /** To the server. */
   upload_bytes_per_second?: number;
 }
 
 /** Stands in front of a server, at `host`, and limits the rate of each connection. */
 export async function startTcpProxy(
   to: { host: string; port: number },
-  { host = '127.0.0.1', bytes_per_second = Infinity, upload_bytes_per_second = Infinity }: Limits = {},
+  limits: Limits = {},
+  host = '127.0.0.1',
 ): Promise<{ port: number; bytes(): number; stop(): void }> {
   const open = new Set<Socket>();
   let bytes = 0;
-  const relay = (from: Socket, into: Socket, rate: number) => {
-    let due = 0;
+  const relay = (from: Socket, into: Socket, limit: keyof Limits) => {
+    let [owed, since] = [0, performance.now()];
+    const settle = () => {
+      const [now, rate] = [performance.now(), limits[limit] ?? UNLIMITED];
+      owed = Math.max(0, owed - (rate * (now - since)) / 1000);
+      since = now;
+      const ahead = (owed / rate) * 1000;
+      if (ahead < 5) return void from.resume();
+      from.pause();
+      setTimeout(settle, Math.min(ahead, LONGEST_PAUSE_MS));
+    };
     from.on('data', (chunk) => {
       bytes += chunk.length;
+      owed += chunk.length;
       into.write(chunk);
-      due = Math.max(due, performance.now()) + (chunk.length / rate) * 1000;
-      const ahead = due - performance.now();
-      if (ahead < 5) return;
-      from.pause();
-      setTimeout(() => from.resume(), ahead);
+      settle();
     });
     open.add(from);
     from.on('error', () => into.destroy());
@@ -35,8 +46,8 @@ export async function startTcpProxy(
   };
   const server = createServer((client) => {
     const upstream = connect(to.port, to.host);
-    relay(upstream, client, bytes_per_second);
-    relay(client, upstream, upload_bytes_per_second);
+    relay(upstream, client, 'bytes_per_second');
+    relay(client, upstream, 'upload_bytes_per_second');
   });
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
   const address = server.address();

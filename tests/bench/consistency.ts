@@ -11,6 +11,7 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { connections } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
+import { runEndSteps } from '../support/at-end.ts';
 import { createPlainDatabase, openTestDeps } from '../support/database.ts';
 import { testMariaDb } from '../support/mariadb.ts';
 import { makePipeline, runEnded } from '../support/pipeline.ts';
@@ -173,3 +174,6 @@ await Promise.all(moving);
 await worker.stop();
 await Promise.all([bank.close(), warehouse.close()]);
 await service.close();
+await runEndSteps();
+// The shared MariaDB ends with the process.
+process.exit(0);

@@ -1,4 +1,5 @@
 import postgres from 'postgres';
+import { runEndSteps } from '../support/at-end.ts';
 import { openBrowser, signIn, type TestBrowser } from '../support/browser.ts';
 import { fillAccount } from '../support/large-account.ts';
 import { startCluster } from './cluster.ts';
@@ -157,4 +158,6 @@ try {
 } finally {
   await service.stop();
   await cluster.stop();
+  // The browser.
+  await runEndSteps();
 }

@@ -1,16 +1,22 @@
-import type { ByteFormat, ByteStream, StreamState } from '../connectors/contract/connector.ts';
+import type { ByteFormat, ByteStream, StreamState, Writer } from '../connectors/contract/connector.ts';
 import type { Attempt } from './attempt.ts';
 import { CheckpointPace } from './pace/checkpoint-pace.ts';
 import { canMapCopyText, createCopyTextMapper } from './copy-text-mapper.ts';
 import { fromSource, onSide } from '../connector-runtime/side-error.ts';
 import { notBefore } from './lookback-window.ts';
 import { commitCheckpoint, type Transfer } from './commit-checkpoint.ts';
+import type { TransferPlan } from '../pipeline/transfer-plan.ts';
 
-/** The first shared format in which the engine can still apply the plan. Null: the rows must be decoded. */
+/** In which the stream can be moved as bytes. Null: the rows must be decoded. */
 export function byteFormat({ plan, source, writer, request }: Transfer): ByteFormat | null {
-  if (!source.copy || !writer.pipe) return null;
+  return source.copy ? sharedFormat(plan, source.byteFormats?.(request) ?? [], writer) : null;
+}
+
+/** The first offered format that the writer takes and in which the engine can still apply the plan. */
+export function sharedFormat(plan: TransferPlan, offered: readonly ByteFormat[], writer: Writer): ByteFormat | null {
+  if (!writer.pipe) return null;
   const accepted = writer.byteFormats ?? [];
-  const shared = source.byteFormats?.(request).filter((format) => accepted.includes(format)) ?? [];
+  const shared = offered.filter((format) => accepted.includes(format));
   if (plan.untouched) return shared[0] ?? null;
   return shared.find((format) => format === 'pgcopy-text' && canMapCopyText(plan)) ?? null;
 }
@@ -23,7 +29,7 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
   const { attempt, source, sourceContext, writer, request } = input;
   const { claim, deps } = attempt;
   const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
-  const map = mapperOf(input);
+  const map = byteMapper(attempt, input.plan);
   const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024);
   const chunks = fromSource(counted(attempt, stream))[Symbol.asyncIterator]();
   let sourceError: unknown = null;
@@ -64,7 +70,8 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
   return state() ?? null;
 }
 
-async function* counted(attempt: Attempt, stream: ByteStream): AsyncGenerator<Uint8Array> {
+/** Counts the rows of the stream while they are read. */
+export async function* counted(attempt: Attempt, stream: ByteStream): AsyncGenerator<Uint8Array> {
   let rows = 0;
   for await (const chunk of stream.chunks) {
     const sofar = stream.rows();
@@ -75,7 +82,8 @@ async function* counted(attempt: Attempt, stream: ByteStream): AsyncGenerator<Ui
   attempt.recordRead(stream.rows() - rows, 0);
 }
 
-function mapperOf({ attempt, plan }: Transfer): (chunk: Uint8Array) => Uint8Array {
+/** Applies the plan to encoded rows. */
+export function byteMapper(attempt: Attempt, plan: TransferPlan): (chunk: Uint8Array) => Uint8Array {
   if (plan.untouched) return (chunk) => chunk;
   const mapper = createCopyTextMapper(plan, attempt.deps.secrets.maskKeys(attempt.claim.run.account_id));
   return (chunk) => mapper.map(chunk);

@@ -1,4 +1,4 @@
-import type { Batch } from './cells.ts';
+import type { Batch, ByteFormat, ByteStream } from './cells.ts';
 import type { LogLag } from './changes.ts';
 import type { ConnectorContext } from './context.ts';
 import type { ReadRequest } from './read-request.ts';
@@ -44,6 +44,10 @@ export interface ReplicatedBatch {
 export interface TableCopies {
   /** Begins with a truncate. Several tables may be read at the same time. @param stream its index in the request */
   read(stream: number): AsyncIterable<Batch>;
+  /** The formats that `copy` offers, best first. Absent: none. */
+  byteFormats?(stream: number): ByteFormat[];
+  /** The same rows encoded, without the truncate. */
+  copy?(stream: number, format: ByteFormat): ByteStream;
   /** The state after the read: the log has every later change of the table. */
   state(stream: number): StreamState;
   close(): Promise<void>;

@@ -58,6 +58,11 @@ export interface WriteTarget {
    */
   complete?: boolean;
   /**
+   * The rows are those of a whole table, all of them before the first commit and none of them a change but for a truncate
+   * that comes first. A table that is missing may be filled before its key is built.
+   */
+  whole_table?: boolean;
+  /**
    * Only if the destination declares `keeps_rejects`: up to `limit` rows of the stream run that cannot be loaded are kept
    * in a table beside it, with the reason, in the commit of the other rows. Absent or null: the first one is an error.
    */

@@ -29,13 +29,13 @@ import { keepSnapshot } from './read/shared-snapshot.ts';
 import { readRows } from './read/read-rows.ts';
 import { findSequences } from './read/sequences.ts';
 import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './cdc/replication-slots.ts';
-import { canBeBinary, conditions, resumeCondition } from './read/select.ts';
+import { conditions, resumeCondition } from './read/select.ts';
 import { PgSession, withSession } from './connection/session.ts';
 import { PostgresSourceConfig } from './connection/settings.ts';
 import { isLsn, lsnValue } from './connection/lsn.ts';
 import { digestSource } from './digest/sides.ts';
 import { postgresNames, relation } from './connection/sql.ts';
-import { copyTable } from './read/table-copy.ts';
+import { tableFormats, tableStream } from './read/table-copy.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
@@ -163,7 +163,7 @@ async function replicationCheck(ctx: Context, session: PgSession): Promise<Check
 function byteFormats(request: ReadRequest): ByteFormat[] {
   if (request.reader_id !== undefined) return [];
   if (isIncremental(request)) return canCopyIncrement(request) ? ['pgcopy-text'] : [];
-  return canBeBinary(request.columns) ? ['pgcopy-binary', 'pgcopy-text'] : ['pgcopy-text'];
+  return tableFormats(request);
 }
 
 async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Promise<ByteStream> {
@@ -171,8 +171,7 @@ async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Pro
     throw new ConfigurationError('unsupported_format', `These columns cannot be copied as ${format}`);
   }
   if (isIncremental(request)) return copyIncrement(ctx, request);
-  const chunks = copyTable(ctx, request, format === 'pgcopy-binary' ? 'binary' : 'rows');
-  return { format, chunks, rows: () => chunks.rows(), rowsEnd: () => chunks.rowsEnd() };
+  return tableStream(ctx, request, { format });
 }
 
 /** What the planner expects: it knows filters, partitions and views. */

@@ -1,7 +1,9 @@
 import { fromSource, onSide } from '../../connector-runtime/side-error.ts';
-import type { StreamState, TableCopies } from '../../connectors/contract/connector.ts';
+import { truncated } from '../../connectors/contract/changes.ts';
+import type { ByteStream, StreamState, TableCopies, Writer } from '../../connectors/contract/connector.ts';
 import { recordCheckpoint } from '../../runs/claim-stream.ts';
 import { type Attempt, WorkerStopping } from '../attempt.ts';
+import { byteMapper, counted, sharedFormat } from '../byte-lane.ts';
 import { recordColumns } from '../column-history.ts';
 import { openSides, type PreparedStream, stateVersion } from '../move-stream.ts';
 import { prefetch } from '../pace/prefetch.ts';
@@ -131,16 +133,11 @@ async function copyTable(
 ): Promise<void> {
   const { claim, deps, signal } = attempt;
   const { destination } = await openSides(attempt);
-  const map = mapperOf(attempt, prepared);
   attempt.watch();
-  const writer = await onSide('destination', () => destination.connector.open(destination.ctx, prepared.target));
+  const target = { ...prepared.target, whole_table: true };
+  const writer = await onSide('destination', () => destination.connector.open(destination.ctx, target));
   try {
-    for await (const batch of prefetch(() => fromSource(copies.read(at)))) {
-      signal.throwIfAborted();
-      attempt.recordRead(countRows(batch), batch.bytes);
-      const mapped = map(batch);
-      if (mapped.rows.length > 0) await onSide('destination', () => writer.write(mapped));
-    }
+    await moveRows(attempt, prepared, { copies, at, writer });
     signal.throwIfAborted();
     const state = copies.state(at);
     const counts = await onSide('destination', () => writer.checkpoint(state));
@@ -151,6 +148,51 @@ async function copyTable(
   } finally {
     await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
   }
+}
+
+interface Copying {
+  copies: TableCopies;
+  at: number;
+  writer: Writer;
+}
+
+async function moveRows(attempt: Attempt, prepared: PreparedStream, { copies, at, writer }: Copying): Promise<void> {
+  const { plan, target } = prepared;
+  const offered = target.mode === 'append_dedup' && copies.copy ? (copies.byteFormats?.(at) ?? []) : [];
+  const format = sharedFormat(plan, offered, writer);
+  if (format) return moveEncoded(attempt, prepared, { writer, stream: copies.copy!(at, format) });
+  const map = mapperOf(attempt, prepared);
+  for await (const batch of prefetch(() => fromSource(copies.read(at)))) {
+    attempt.signal.throwIfAborted();
+    attempt.recordRead(countRows(batch), batch.bytes);
+    const mapped = map(batch);
+    if (mapped.rows.length > 0) await onSide('destination', () => writer.write(mapped));
+  }
+}
+
+/** Decoding and encoding the rows would take most of the worker's time. */
+async function moveEncoded(
+  attempt: Attempt,
+  { plan, target }: PreparedStream,
+  { writer, stream }: { writer: Writer; stream: ByteStream },
+): Promise<void> {
+  const map = byteMapper(attempt, plan);
+  let sourceError: unknown = null;
+  async function* chunks() {
+    try {
+      for await (const chunk of fromSource(counted(attempt, stream))) yield map(chunk);
+    } catch (error) {
+      // The writer may wrap it.
+      sourceError = error;
+      throw error;
+    }
+  }
+  await onSide('destination', async () => {
+    await writer.write(truncated(target.columns.length));
+    await writer.pipe!({ ...stream, chunks: chunks() });
+  }).catch((error: unknown) => {
+    throw sourceError ?? error;
+  });
 }
 
 async function inParallel(limit: number, count: number, work: (at: number) => Promise<void>): Promise<void> {

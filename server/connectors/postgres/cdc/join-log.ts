@@ -1,12 +1,5 @@
-import type {
-  Batch,
-  Cell,
-  ConnectorContext,
-  ReadRequest,
-  ReplicatedBatch,
-  StreamState,
-} from '../../contract/connector.ts';
-import { TRUNCATE } from '../../contract/changes.ts';
+import type { Batch, ConnectorContext, ReadRequest, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
+import { truncated } from '../../contract/changes.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
@@ -54,15 +47,9 @@ export async function* joinLog(
   }
 }
 
-/** Rows of earlier reads that are not in the snapshot were deleted, so the destination starts empty. */
-export const truncated = ({ columns }: ReadRequest): Batch => ({
-  rows: [columns.map((): Cell => null)],
-  changes: [TRUNCATE],
-  bytes: 0,
-});
-
 async function* wholeTable(session: PgSession, request: ReadRequest): AsyncGenerator<Batch> {
-  yield truncated(request);
+  // Rows of earlier reads that are not in the snapshot were deleted, so the destination starts empty.
+  yield truncated(request.columns.length);
   yield* batches(session, fullSelect(request, 'rows'));
 }
 

@@ -1,12 +1,14 @@
-import type { ConnectorContext, ReplicationRequest, TableCopies } from '../../contract/connector.ts';
+import { truncated } from '../../contract/changes.ts';
+import type { ConnectorContext, ReadRequest, ReplicationRequest, TableCopies } from '../../contract/connector.ts';
 import { StreamsFailed } from '../../contract/replication.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
 import { tableBatches } from '../read/read-rows.ts';
 import { BEGIN } from '../read/shared-snapshot.ts';
+import { type Join, tableFormats, tableStream } from '../read/table-copy.ts';
 import { membersOf } from './log-members.ts';
-import { openSnapshot, truncated } from './join-log.ts';
+import { openSnapshot } from './join-log.ts';
 import { identityOf } from './log-identity.ts';
 import { findSlot, slotName } from './replication-slots.ts';
 import { assertLogical } from './table-shape.ts';
@@ -32,7 +34,9 @@ export async function copyTables(ctx: Context, request: ReplicationRequest): Pro
     const { rows } = await keeper.query('select pg_export_snapshot()');
     const snapshot = rows[0]![0]!;
     return {
-      read: (stream) => readJoined(ctx, snapshot, request.streams[stream]!),
+      read: (stream) => readJoined(ctx, request.streams[stream]!, join(snapshot)),
+      byteFormats: (stream) => tableFormats(request.streams[stream]!),
+      copy: (stream, format) => tableStream(ctx, request.streams[stream]!, { format, join: join(snapshot) }),
       state: (stream) => ({ cursor: start, source: source(members[stream]!) }),
       close: () => keeper.close(),
     };
@@ -43,10 +47,14 @@ export async function copyTables(ctx: Context, request: ReplicationRequest): Pro
 }
 
 /** A large table over several connections. */
-async function* readJoined(ctx: Context, snapshot: string, request: ReplicationRequest['streams'][number]) {
-  yield truncated(request);
-  yield* tableBatches(ctx, request, async (session) => {
+async function* readJoined(ctx: Context, request: ReadRequest, join: Join) {
+  yield truncated(request.columns.length);
+  yield* tableBatches(ctx, request, join);
+}
+
+const join =
+  (snapshot: string): Join =>
+  async (session) => {
     await session.query(BEGIN);
     await session.query(`set transaction snapshot ${literal(snapshot)}`);
-  });
-}
+  };

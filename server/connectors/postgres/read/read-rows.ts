@@ -9,7 +9,7 @@ import { selectsOf } from './incremental-query.ts';
 import { openTransactions } from './open-transactions.ts';
 import { begin } from './read-transaction.ts';
 import { selectList } from './select.ts';
-import { copyTable, type RowBytes } from './table-copy.ts';
+import { copyTable, type Join, type RowBytes } from './table-copy.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
@@ -47,11 +47,8 @@ export const batches = (session: PgSession, select: string): AsyncGenerator<Batc
   batchesOf(session.copyOut(`copy (${select}) to stdout`, { binary: false }));
 
 /** A whole table. @param join begins the transaction that it is read in */
-export const tableBatches = (
-  ctx: Context,
-  request: ReadRequest,
-  join: (session: PgSession) => Promise<void>,
-): AsyncGenerator<Batch> => batchesOf(copyTable(ctx, request, 'rows', join));
+export const tableBatches = (ctx: Context, request: ReadRequest, join: Join): AsyncGenerator<Batch> =>
+  batchesOf(copyTable(ctx, request, 'rows', join));
 
 /** Collects pieces up to a batch of whole lines and decodes it at once, which is far cheaper than line by line. */
 async function* batchesOf(copy: RowBytes): AsyncGenerator<Batch> {

@@ -1,4 +1,4 @@
-import type { ConnectorContext, ReadRequest } from '../../contract/connector.ts';
+import type { ByteFormat, ByteStream, ConnectorContext, ReadRequest } from '../../contract/connector.ts';
 import { periodic } from '../../../platform/periodic.ts';
 import { SIGNATURE, TRAILER } from '../connection/binary-copy.ts';
 import type { CopyOut, Piece } from '../connection/copy-out.ts';
@@ -6,12 +6,15 @@ import { WAITING } from '../connection/waiting.ts';
 import { Interleaved, type Rows } from './interleave.ts';
 import { isSteady, type Ranges, rangesOf } from './ranges.ts';
 import { begin } from './read-transaction.ts';
-import { fullSelect, type SelectForm } from './select.ts';
+import { canBeBinary, fullSelect, type SelectForm } from './select.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { holdTable, Snapshot } from './snapshot.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
+
+/** Begins the transaction in which a session reads. */
+export type Join = (session: PgSession) => Promise<void>;
 
 /** The bytes of a COPY. `rows()` is exact after the end. */
 export interface RowBytes extends AsyncIterable<Buffer> {
@@ -23,6 +26,20 @@ interface TableBytes extends RowBytes {
   rowsEnd(): number;
 }
 
+/** The formats in which a whole table can be copied. */
+export const tableFormats = ({ columns }: ReadRequest): ByteFormat[] =>
+  canBeBinary(columns) ? ['pgcopy-binary', 'pgcopy-text'] : ['pgcopy-text'];
+
+/** The bytes of a whole table. */
+export function tableStream(
+  ctx: Context,
+  request: ReadRequest,
+  { format, join }: { format: ByteFormat; join?: Join },
+): ByteStream {
+  const chunks = copyTable(ctx, request, format === 'pgcopy-binary' ? 'binary' : 'rows', join);
+  return { format, chunks, rows: () => chunks.rows(), rowsEnd: () => chunks.rowsEnd() };
+}
+
 /**
  * A full refresh, by one connection, or of a large table by several with one snapshot. Closes all of them.
  * @param join begins the transaction of the first one
@@ -31,7 +48,7 @@ export function copyTable(
   ctx: Context,
   request: ReadRequest,
   form: SelectForm,
-  join = (session: PgSession) => begin(session, request),
+  join: Join = (session) => begin(session, request),
 ): TableBytes {
   const copies: CopyOut[] = [];
   let steady = false;

@@ -1,5 +1,6 @@
 import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { Cell } from '../../contract/connector.ts';
+import { ConnectorError } from '../../contract/errors.ts';
 import { shortHash } from '../../kits/sql/names.ts';
 import type { ExtraState } from '../../kits/sql/state-row.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
@@ -10,7 +11,7 @@ import { StagedChanges } from '../../kits/sql/staged-changes.ts';
 import { createTable } from '../../kits/sql/tables.ts';
 import { isMerge } from '../../kits/sql/target.ts';
 import type { PgSession } from '../connection/session.ts';
-import { derivedName, identifier, relation } from '../connection/sql.ts';
+import { columnList, derivedName, identifier, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
 import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { deleteWindow } from './replace-window.ts';
@@ -29,6 +30,8 @@ export interface Load {
   readonly pending?: PendingTable;
   /** Set for a merge. */
   readonly stage?: Stage;
+  /** The table is created by `prepare` and holds no rows but those that are copied. */
+  readonly isFirst?: boolean;
   /** A few rows can be merged without the stage. */
   isDirect?(): boolean;
   /**
@@ -49,7 +52,7 @@ interface Completed {
 }
 
 export function loadOf(target: PgTarget): Load {
-  if (isMerge(target)) return merge(target);
+  if (isMerge(target)) return isFirstLoad(target) ? firstLoad(target) : merge(target);
   return target.mode === 'overwrite' ? overwrite(target) : append(target);
 }
 
@@ -118,6 +121,43 @@ function merge(target: PgTarget): Load {
     ...(stage.complete && {
       present: (session: PgSession, row: readonly Cell[]) => stageAsItIs({ session, target, stage }, row),
     }),
+  };
+}
+
+/** Rejected rows are found while rows are merged. */
+const isFirstLoad = ({ whole_table, existing, mode, rejects }: PgTarget) =>
+  whole_table === true && existing === null && mode === 'append_dedup' && rejects == null;
+
+/**
+ * A whole table goes straight into its new one: a stage would have all rows written twice, and looked up one by one. If
+ * a key occurs more than once, they are merged after all.
+ */
+function firstLoad(target: PgTarget): Load {
+  const stage = stageOf(postgres, target, identifier);
+  return {
+    incremental: true,
+    isFirst: true,
+    stage,
+    async prepare(session) {
+      await createTable({ session, dialect: postgres }, target, { name: target.table, key: [] });
+      return { into: target.relation, freeze: true };
+    },
+    async complete(session, rejects) {
+      await session.query('savepoint before_key');
+      try {
+        await addKey(session, target, target.table);
+      } catch (error) {
+        if (!(error instanceof ConnectorError && error.code === 'duplicate_key')) throw error;
+        await session.query('rollback to savepoint before_key');
+        const columns = columnList(target.columns.map(({ name }) => name));
+        await createStage(session, target, stage);
+        await session.query(`insert into ${stage.relation} (${columns}) select ${columns} from ${target.relation}`);
+        await session.query(`truncate ${target.relation}`);
+        await addKey(session, target, target.table);
+        return mergeRows({ session, target, stage }, rejects);
+      }
+      return { updated: 0, deleted: 0 };
+    },
   };
 }
 

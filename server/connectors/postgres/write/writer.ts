@@ -241,6 +241,7 @@ class CopyLoad implements RowLoad {
   }
 
   async truncate(): Promise<void> {
+    if (this.#load.isFirst) return;
     this.held?.clear();
     await this.stageHeld();
     await this.endCopy();

@@ -209,15 +209,15 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
   test('a row that a session refuses fails the stream with its own error', async () => {
     const writer = await opened(slowDestination(2));
     const rest = 'x'.repeat(1000);
-    const line = (id: number | string) => `${id}\t${rest}\t1\t\\\\x00\n`;
+    const row = (id: number | string) => `${id}\t${rest}\t1\t\\\\x00\n`;
     async function* chunks() {
       const waiting = underway();
       waiting.catch(() => {});
       for (let id = 1; id < ROWS; id += 50) {
-        yield Buffer.from(Array.from({ length: 50 }, (_, at) => line(id + at)).join(''));
+        yield Buffer.from(Array.from({ length: 50 }, (_, at) => row(id + at)).join(''));
       }
       await waiting;
-      yield Buffer.from(line('not a number'));
+      yield Buffer.from(row('not a number'));
     }
     const stream = { format: 'pgcopy-text' as const, chunks: chunks(), rows: () => ROWS };
     const error = await errorOf(writer.pipe!(stream).then(() => writer.finish(null)));

@@ -99,6 +99,16 @@ export interface ClientOptions {
  * const { is_applied } = await api.cut_over.progress.query({ connection_id: '…', position });
  * if (is_applied) await api.cut_over.advanceSequences.mutate({ connection_id: '…', request: null });
  * ```
+ * Save the filters of a list for all users of the account:
+ * ```ts
+ * const view = await api.saved_views.create.mutate({
+ *   page: 'connections',
+ *   name: 'Failing sales',
+ *   query: 'state=failing&tag=sales',
+ *   is_shared: true,
+ * });
+ * console.log(view.id, (await api.saved_views.list.query({ page: 'connections' })).length);
+ * ```
  * Users, roles and errors:
  * ```ts
  * const roles = await api.roles.list.query();

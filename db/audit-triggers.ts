@@ -10,6 +10,7 @@ import {
   connections,
   notificationSettings,
   roles,
+  savedViews,
   schemaChanges,
   triggers,
   userIdentities,
@@ -138,6 +139,7 @@ export const AUDITED: readonly AuditedTable[] = [
     name: 'account_id',
     bookkeeping: ['next_digest_at'],
   },
+  { table: savedViews, type: 'saved_view' },
   {
     table: cases,
     type: 'case',

@@ -10,6 +10,7 @@ import { networkLogsRouter } from './resources/network-logs/router.ts';
 import { overviewRouter } from './resources/overview/router.ts';
 import { rolesRouter } from './resources/roles/router.ts';
 import { runRouter, runsRouter } from './resources/runs/router.ts';
+import { savedViewsRouter } from './resources/saved-views/router.ts';
 import { avatarRouter, usersRouter } from './resources/users/router.ts';
 import { verificationsRouter } from './resources/verifications/router.ts';
 
@@ -25,6 +26,7 @@ export const appRouter = router({
   overview: overviewRouter,
   roles: rolesRouter,
   runs: runsRouter,
+  saved_views: savedViewsRouter,
   users: usersRouter,
   verifications: verificationsRouter,
 });

@@ -15,7 +15,7 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import { knownValues } from './checks.ts';
-import { PLAN_IDS, type SEVERITIES } from './closed-sets.ts';
+import { PLAN_IDS, type SEVERITIES, VIEWED_PAGES } from './closed-sets.ts';
 import { createdAt, id, instant, updatedAt } from './columns.ts';
 
 /** The user's own quiet hours, in the zone of the user: see `QuietSettings`. */
@@ -185,5 +185,32 @@ export const apiKeys = pgTable(
     uniqueIndex('api_keys_hash').on(t.hash),
     index('api_keys_user').on(t.user_id),
     index('api_keys_expiry').on(t.expires_at).where(sql`${t.revoked_at} is null and 0 <> all(${t.announced_days})`),
+  ],
+);
+
+/** The filters of a list under a name. A view that is not shared is seen by its user alone. */
+export const savedViews = pgTable(
+  'saved_views',
+  {
+    id: id(),
+    account_id: accountId(),
+    created_by: uuid('created_by')
+      .notNull()
+      .references(() => users.id),
+    /** The list that the view filters. */
+    page: text('page', { enum: VIEWED_PAGES }).notNull(),
+    name: text('name').notNull(),
+    /** The filters as in the address of the list, such as `state=failing&tag=sales`. */
+    query: text('query').notNull(),
+    /** Whether every user of the account sees the view. */
+    is_shared: boolean('is_shared').notNull().default(false),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+  },
+  (t) => [
+    ...knownValues('saved_views', t),
+    check('saved_views_query', sql`${t.query} <> ''`),
+    uniqueIndex('saved_views_shared').on(t.account_id, t.page, sql`lower(${t.name})`).where(sql`${t.is_shared}`),
+    uniqueIndex('saved_views_own').on(t.created_by, t.page, sql`lower(${t.name})`).where(sql`not ${t.is_shared}`),
   ],
 );

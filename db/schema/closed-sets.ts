@@ -117,3 +117,6 @@ export const SCHEDULE_TYPES = ['manual', 'interval', 'cron', 'continuous'] as co
 export const VERIFICATION_STATUSES = ['queued', 'running', 'stopping', 'succeeded', 'failed', 'stopped'] as const;
 /** Verification states that still change. */
 export const LIVE_VERIFICATION: (typeof VERIFICATION_STATUSES)[number][] = ['queued', 'running', 'stopping'];
+
+/** Lists of the console whose filters a saved view holds. */
+export const VIEWED_PAGES = ['connections', 'cases', 'events', 'audit'] as const;

@@ -1,4 +1,4 @@
-import type { accounts, apiKeys, roles, users } from './accounts.ts';
+import type { accounts, apiKeys, roles, savedViews, users } from './accounts.ts';
 import type { auditEvents, auditSeals } from './audit.ts';
 import type { events, tasks } from './automation.ts';
 import type { connectionStreams, connections } from './connections.ts';
@@ -27,6 +27,7 @@ export type EventRow = typeof events.$inferSelect;
 export type OAuthConsentRow = typeof oauthConsents.$inferSelect;
 export type RoleRow = typeof roles.$inferSelect;
 export type RunRow = typeof connectionRuns.$inferSelect;
+export type SavedViewRow = typeof savedViews.$inferSelect;
 export type SnapshotRow = typeof snapshots.$inferSelect;
 export type StreamRow = typeof connectionStreams.$inferSelect;
 export type StreamRunRow = typeof streamRuns.$inferSelect;

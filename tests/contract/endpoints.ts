@@ -144,6 +144,10 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /connections/{connection_id}/log_marks', 'mark_log'],
   ['GET /connections/{connection_id}/log_progress', 'get_log_progress'],
   ['POST /connections/{connection_id}/sequences/advance', 'advance_sequences'],
+  ['GET /saved_views', 'list_saved_views'],
+  ['POST /saved_views', 'create_saved_view'],
+  ['POST /saved_views/{saved_view_id}', 'update_saved_view'],
+  ['DELETE /saved_views/{saved_view_id}', 'delete_saved_view'],
 ];
 
 const USAGE = 'date_range:AggregateUsageDateRange=current_billing_period start_date:date|null? end_date:date|null?';

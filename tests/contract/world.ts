@@ -62,6 +62,7 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
     rule: 'event == "connection_failed"',
     actions: [{ type: 'pause_connection' }],
   });
+  const view = await make('/saved_views', { page: 'connections', name: unique(), query: 'tag=sales' });
   const found = await test.deps.db.select().from(events).where(eq(events.account_id, whose.account_id)).limit(1);
   return {
     connection_id: [idle.id, busy.id],
@@ -79,6 +80,7 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
     task_id: [await insertTask(test, { account_id: whose.account_id, account_connector_id: source_id })],
     verification_id: [await insertVerification(test, { account_id: whose.account_id, connection_id: idle.id })],
     oauth_consent_id: [await insertConsent(test, whose.account_id)],
+    saved_view_id: [view.id],
     event_id: found.map(({ id }) => id),
     connector_name: ['demo', 'sample', 'file'],
     parameter_name: ['rows', 'seed'],

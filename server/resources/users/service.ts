@@ -1,5 +1,5 @@
-import { eq, sql } from 'drizzle-orm';
-import { apiKeys, userIdentities, userRoles, users } from '../../../db/schema/index.ts';
+import { and, eq, sql } from 'drizzle-orm';
+import { apiKeys, savedViews, userIdentities, userRoles, users } from '../../../db/schema/index.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { keepingAnAdministrator } from '../access/last-administrator.ts';
@@ -22,7 +22,8 @@ export async function getUser(ctx: Ctx, { user_id }: { user_id: string }): Promi
 }
 
 /**
- * Soft-deletes: removes keys, sign-ins, roles and picture and frees the address. Past actions keep the user's name.
+ * Soft-deletes: removes keys, sign-ins, roles, own views and picture and frees the address. Past actions and shared views
+ * keep the user's name.
  * @throws ApiError 400 `cannot_delete_self`, `last_administrator`.
  */
 export async function deleteUser(ctx: Ctx, { user_id }: { user_id: string }): Promise<void> {
@@ -41,6 +42,7 @@ async function removeUser(ctx: Ctx, user_id: string): Promise<string | null> {
   const role_names = (await rolesOf(ctx, user.id)).map((role) => role.name);
   await ctx.db.delete(userRoles).where(eq(userRoles.user_id, user.id));
   await ctx.db.delete(userIdentities).where(eq(userIdentities.user_id, user.id));
+  await ctx.db.delete(savedViews).where(and(eq(savedViews.created_by, user.id), eq(savedViews.is_shared, false)));
   await ctx.db
     .update(apiKeys)
     .set({ revoked_at: sql`coalesce(${apiKeys.revoked_at}, now())` })

@@ -11,6 +11,7 @@ import { migrate } from './commands/migrate.ts';
 import { api, openPage, status } from './commands/service.ts';
 import { completion, contexts, login, logout, whoami } from './commands/session.ts';
 import { verify } from './commands/verify.ts';
+import { views } from './commands/views.ts';
 import type { Cli } from './context.ts';
 import { describeFailure, exitCodeOf } from './exit.ts';
 import { printable } from './style.ts';
@@ -26,6 +27,7 @@ const root = buildRouteMap<string, Cli>({
     sources: accountConnectors('source'),
     destinations: accountConnectors('destination'),
     connections,
+    views,
     run,
     runs,
     logs,

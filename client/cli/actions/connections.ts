@@ -1,4 +1,5 @@
 import type { ApiClient } from '../../api.ts';
+import { connectionFilters, filterConnections } from '../../connection-filters.ts';
 import { askChoice, askText } from '../ask.ts';
 import type { Cli } from '../context.ts';
 import { UsageError } from '../exit.ts';
@@ -7,8 +8,14 @@ import { pairOf } from '../read-document.ts';
 import { colouredStatus, moment, number } from '../style.ts';
 import { firstLines, showList, showThing } from '../table.ts';
 import { requireConfirmation } from './session.ts';
+import { findView } from './views.ts';
 
 export type Connection = Awaited<ReturnType<ApiClient['connections']['list']['query']>>[number];
+
+export interface ListingConnections {
+  json: boolean;
+  view?: string;
+}
 
 export interface CreatingConnection {
   json: boolean;
@@ -43,10 +50,14 @@ export interface ChangingConnection {
 export const findConnection = async (api: ApiClient, wanted: string): Promise<Connection> =>
   pick(await api.connections.list.query(), wanted, 'connection');
 
-export async function listConnections(cli: Cli, flags: { json: boolean }): Promise<void> {
-  showList(cli, await (await cli.api()).connections.list.query(), {
+export async function listConnections(cli: Cli, flags: ListingConnections): Promise<void> {
+  const api = await cli.api();
+  const view = flags.view === undefined ? null : await findView(api, { page: 'connections', wanted: flags.view });
+  const filters = connectionFilters(new URLSearchParams(view?.query));
+  const all = await api.connections.list.query();
+  showList(cli, filterConnections(all, filters), {
     json: flags.json,
-    empty: 'No connections yet',
+    empty: all.length === 0 ? 'No connections yet' : 'No connections match',
     columns: {
       name: ({ name }) => name,
       status: ({ status }) => colouredStatus(cli.style, status),

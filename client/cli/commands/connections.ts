@@ -1,5 +1,5 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
-import type { ChangingConnection, CreatingConnection } from '../actions/connections.ts';
+import type { ChangingConnection, CreatingConnection, ListingConnections } from '../actions/connections.ts';
 import type { Cli } from '../context.ts';
 import type { Shown } from '../output.ts';
 import type { NoFlags } from './parameters.ts';
@@ -16,6 +16,7 @@ import {
   switchFlag,
   textFlag,
   textsFlag,
+  viewNames,
   WHOLE,
   withCli,
   yes,
@@ -55,11 +56,18 @@ const updateConnection = buildCommand<Shown & ChangingConnection, [string], Cli>
 
 export const connections = buildRouteMap({
   routes: {
-    list: buildCommand<Shown, [], Cli>({
+    list: buildCommand<Shown & ListingConnections, [], Cli>({
       loader: async () => withCli((await actions()).listConnections),
-      parameters: { flags: shown, aliases: shownAliases },
+      parameters: {
+        flags: { ...shown, view: { ...textFlag('Saved view to filter and sort by', 'name'), ...proposing(viewNames) } },
+        aliases: shownAliases,
+      },
       docs: help('List connections', {
-        examples: ['connections list', 'connections list --jq \'.[] | select(.health == "failing") | .name\''],
+        examples: [
+          'connections list',
+          'connections list --view "Failing sales"',
+          'connections list --jq \'.[] | select(.health == "failing") | .name\'',
+        ],
       }),
     }),
     show: buildCommand<Shown, [string], Cli>({

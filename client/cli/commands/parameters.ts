@@ -101,6 +101,7 @@ const namesOf = (things: { name: string }[]) => things.map(({ name }) => name);
 /** Names in the account, for completion. */
 export const connectionNames: Propose = async (cli) => namesOf(await (await cli.api()).connections.summaries.query());
 export const connectorNames: Propose = async (cli) => namesOf(await (await cli.api()).connectors.list.query());
+export const viewNames: Propose = async (cli) => namesOf(await (await cli.api()).saved_views.list.query({}));
 export const triggerNames: Propose = async (cli) => namesOf(await (await cli.api()).automation.listTriggers.query({}));
 export const userEmails: Propose = async (cli) =>
   (await (await cli.api()).users.list.query()).map(({ email }) => email);

@@ -21,13 +21,14 @@ function useCommands(): Command[] {
   const { data: cases = NONE } = useQuery(
     trpc.automation.listCases.queryOptions({ status: 'open', limit: 50 }, CACHED),
   );
+  const { data: views = NONE } = useQuery(trpc.saved_views.list.queryOptions({}, CACHED));
   return useMemo(
-    () => commandsOf({ connections, account_connectors, runs, cases, mayRun }),
-    [connections, account_connectors, runs, cases, mayRun],
+    () => commandsOf({ connections, account_connectors, runs, cases, views, mayRun }),
+    [connections, account_connectors, runs, cases, views, mayRun],
   );
 }
 
-/** One search over pages, connections, sources, destinations, cases, runs and actions. */
+/** One search over pages, views, connections, sources, destinations, cases, runs and actions. */
 export default function CommandPalette({ close }: { close: () => void }) {
   const commands = useCommands();
   const [text, setText] = useState('');

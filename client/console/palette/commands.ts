@@ -1,6 +1,7 @@
 import type { RouterOutputs } from '../api.ts';
 import type { IconName } from '../components/icon.tsx';
 import { NAVIGATION } from '../navigation.ts';
+import { hrefOf } from '../saved-views/address.ts';
 
 /** An entry of the command palette. */
 export interface Command {
@@ -19,6 +20,7 @@ interface Known {
   account_connectors: RouterOutputs['account_connectors']['list'];
   runs: RouterOutputs['overview']['recentRuns'];
   cases: RouterOutputs['automation']['listCases'];
+  views: RouterOutputs['saved_views']['list'];
   mayRun: boolean;
 }
 
@@ -33,9 +35,20 @@ const PAGES: Command[] = NAVIGATION.flatMap(({ items }) =>
   items.map(({ label, href, icon }) => ({ key: href, label, note: 'Page', icon, href })),
 );
 
+const labelOf = (page: string) => PAGES.find(({ href }) => href === `/console/${page}`)?.label ?? page;
+
 /** Everything that can be opened or done, the most likely first. */
-export const commandsOf = ({ connections, account_connectors, runs, cases, mayRun }: Known): Command[] => [
+export const commandsOf = ({ connections, account_connectors, runs, cases, views, mayRun }: Known): Command[] => [
   ...PAGES,
+  ...views.map(
+    (view): Command => ({
+      key: view.id,
+      label: view.name,
+      note: `View · ${labelOf(view.page)}`,
+      icon: 'filter',
+      href: hrefOf(view),
+    }),
+  ),
   ...connections.map(
     ({ id, name, source, destination, tags }): Command => ({
       key: id,

@@ -9,11 +9,14 @@ import { Empty } from '../../components/empty.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { labelOf } from '../../components/status.tsx';
+import { VIEW, withFilters } from '../../saved-views/address.ts';
+import { ViewsMenu } from '../../saved-views/views-menu.tsx';
 import { AuditLines } from './audit-lines.tsx';
 import { VerifyButton } from './verify-button.tsx';
 
 const KINDS = ['call', 'change', 'sign_in', 'sign_out', 'refusal', 'download', 'secret_use'];
 const FILTERS = ['kind', 'actor', 'action', 'resource_id', 'from', 'to', 'request_id'];
+const NO_FILTERS = Object.fromEntries([...FILTERS, VIEW].map((name) => [name, null]));
 const PAGE = 50;
 const MAX_LIMIT = 1000;
 
@@ -33,7 +36,10 @@ export default function AuditPage() {
   return (
     <Page title="Audit log" lead="Changes, sign-ins, refusals, downloads and uses of secrets" actions={actions}>
       {mayRead ? (
-        <Entries filters={filters} setSearch={(after) => setSearch(after, { replace: true })} />
+        <Entries
+          filters={filters}
+          setFilters={(changes) => setSearch((before) => withFilters(before, changes), { replace: true })}
+        />
       ) : (
         <Empty icon="logs" title="Audit log not available">
           <p>Viewing the audit log requires the audit.read permission, which the Administrator role includes.</p>
@@ -45,10 +51,10 @@ export default function AuditPage() {
 
 interface EntriesProps {
   filters: URLSearchParams;
-  setSearch: (after: URLSearchParams) => void;
+  setFilters: (changes: Record<string, string | null>) => void;
 }
 
-function Entries({ filters, setSearch }: EntriesProps) {
+function Entries({ filters, setFilters }: EntriesProps) {
   const [limit, setLimit] = useState(PAGE);
   const entries = useQuery(
     trpc.audit.list.queryOptions(
@@ -61,12 +67,12 @@ function Entries({ filters, setSearch }: EntriesProps) {
   );
   return (
     <>
-      <FilterFields filters={filters} setSearch={(after) => (setLimit(PAGE), setSearch(after))} />
+      <FilterFields filters={filters} setFilters={(changes) => (setLimit(PAGE), setFilters(changes))} />
       <QueryView query={entries}>
         {(list) =>
           list.length === 0 ? (
             <Empty icon="search" title="No entries match">
-              <Button variant="default" onClick={() => setSearch(new URLSearchParams())}>
+              <Button variant="default" onClick={() => setFilters(NO_FILTERS)}>
                 Clear filters
               </Button>
             </Empty>
@@ -91,14 +97,9 @@ function Entries({ filters, setSearch }: EntriesProps) {
   );
 }
 
-function FilterFields({ filters, setSearch }: EntriesProps) {
+function FilterFields({ filters, setFilters }: EntriesProps) {
   const users = useQuery(trpc.users.list.queryOptions());
-  const setFilter = (name: string, value: string | null) => {
-    const after = new URLSearchParams(filters);
-    if (value) after.set(name, value);
-    else after.delete(name);
-    setSearch(after);
-  };
+  const setFilter = (name: string, value: string | null) => setFilters({ [name]: value });
   const selects: [name: string, label: string, data: { value: string; label: string }[]][] = [
     ['kind', 'All kinds', KINDS.map((value) => ({ value, label: labelOf(value) }))],
     ['actor', 'All users', (users.data ?? []).map(({ id, full_name }) => ({ value: id, label: full_name }))],
@@ -133,6 +134,7 @@ function FilterFields({ filters, setSearch }: EntriesProps) {
           onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
         />
       ))}
+      <ViewsMenu page="audit" />
     </div>
   );
 }

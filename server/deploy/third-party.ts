@@ -1,5 +1,6 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { unusedBy } from './unused-files.ts';
 
 const ROOT = join(import.meta.dir, '../..');
 
@@ -32,7 +33,7 @@ export function thirdParties(): ThirdParty[] {
   const found = new Map<string, ThirdParty>();
   const visit = (name: string, from: string): void => {
     const folder = installed(name, from);
-    if (folder === null) return;
+    if (folder === null || unusedBy(`${name}/package.json`) !== null) return;
     const own = readPackage(folder);
     const key = `${own.name}@${own.version}`;
     if (found.has(key)) return;

@@ -57,18 +57,21 @@ function fingerprint(): string {
   return hash.digest('hex').slice(0, 16);
 }
 
+/** What the bundler takes, and how. */
+export const CONSOLE_BUILD = {
+  entrypoints: [join(CONSOLE, 'main.tsx'), join(CONSOLE, 'color-scheme.ts')],
+  target: 'browser',
+  splitting: true,
+  minify: true,
+  naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
+  // Relative to the file that imports, because the console may be below a path.
+  publicPath: './',
+  // Joined because only config.ts may name the environment variable object, and this one is React's.
+  define: { [['process', 'env', 'NODE_ENV'].join('.')]: '"production"' },
+} satisfies Bun.BuildConfig;
+
 async function bundleConsole(): Promise<ConsoleBundle> {
-  const { outputs } = await Bun.build({
-    entrypoints: [join(CONSOLE, 'main.tsx'), join(CONSOLE, 'color-scheme.ts')],
-    target: 'browser',
-    splitting: true,
-    minify: true,
-    naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
-    // Relative to the file that imports, because the console may be below a path.
-    publicPath: './',
-    // Joined because only config.ts may name the environment variable object, and this one is React's.
-    define: { [['process', 'env', 'NODE_ENV'].join('.')]: '"production"' },
-  });
+  const { outputs } = await Bun.build(CONSOLE_BUILD);
   const built = await Promise.all(outputs.map(async (output) => [nameOf(output.path), await assetOf(output)] as const));
   const assets = new Map(built.toSorted(([a], [b]) => (a < b ? -1 : 1)));
   const named = (form: RegExp, kind: (typeof outputs)[number]['kind']) => {

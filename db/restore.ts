@@ -31,12 +31,13 @@ export async function restoreBackup(folder: string, target: RestoreTarget): Prom
   try {
     await refuseUsed(client);
     await migrateTo(target.url, manifest.migrations);
-    const put = await putObjects(folder, manifest, target.objects);
+    const added: string[] = [];
     try {
+      for (const { key } of manifest.objects) await putObject(folder, key, { store: target.objects, added });
       await load(client, { folder, manifest });
     } catch (error) {
       await client.end({ timeout: 0 });
-      for (const key of put) await target.objects.delete(key);
+      for (const key of added) await target.objects.delete(key);
       throw error;
     }
     await migrateDatabase(target.url);
@@ -69,13 +70,14 @@ async function refuseUsed(client: postgres.Sql): Promise<void> {
   if (used) throw new BackupError('The database of DATABASE_URL is not empty. Restore into a new database');
 }
 
-async function putObjects(folder: string, { objects }: BackupManifest, store: ObjectStore): Promise<string[]> {
-  const put: string[] = [];
-  for (const { key } of objects) {
-    await store.put(key, await Bun.file(join(folder, objectFile(key))).bytes());
-    put.push(key);
-  }
-  return put;
+/** Adds the key to `added` unless the store has the object: that of an installation which lost its database still does. */
+async function putObject(folder: string, key: string, to: { store: ObjectStore; added: string[] }): Promise<void> {
+  const { store, added } = to;
+  const existing = await store.get(key);
+  await existing?.cancel();
+  // Before it is written, since a store may keep a part of what it could not store.
+  if (existing === null) added.push(key);
+  await store.put(key, await Bun.file(join(folder, objectFile(key))).bytes());
 }
 
 async function load(

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -261,6 +261,34 @@ describe('a restore leaves the target as it was', () => {
     await expect(restoreBackup(path, { url, objects, key_id, afterwards })).rejects.toThrow(message);
     expect(await countTables(url)).toBe(0);
     expect(await objects.get('avatars/drill.webp')).toBeNull();
+    await drop();
+  });
+
+  test('by a disk that is full after some objects, and keeps those that were there before', async () => {
+    const path = changed('full-store', (copy) => {
+      const manifest = manifestOf(copy);
+      const bytes = Buffer.alloc(4_000_000, 'x');
+      for (const key of ['last/small', 'last/large']) {
+        const content = key === 'last/small' ? bytes.subarray(0, 10) : bytes;
+        mkdirSync(join(copy, 'objects/last'), { recursive: true });
+        writeFileSync(join(copy, 'objects', key), content);
+        const sha256 = createHash('sha256').update(content).digest('hex');
+        manifest.objects.push({ key, bytes: content.length, sha256 });
+      }
+      writeFileSync(join(copy, 'manifest.json'), JSON.stringify(manifest));
+    });
+    const { url, drop } = await createPlainDatabase();
+    const store = at('store-full');
+    const objects = openObjectStore(new URL(`file://${store}`).href);
+    await objects.put('avatars/drill.webp', new Uint8Array([1, 2, 3]));
+    const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2000; exec "$@"', 'sh'];
+    const env = { DATABASE_URL: url, OBJECT_STORE_URL: new URL(`file://${store}`).href };
+    const ended = await command(['restore', path], env, limited);
+    expect(ended.code).toBe(1);
+    expect(ended.err).toInclude('not restored: EFBIG: file too large');
+    expect(ended.err.trim().split('\n')).toHaveLength(1);
+    expect(await countTables(url)).toBe(0);
+    expect(filesBelow(store)).toEqual([join(store, 'avatars/drill.webp')]);
     await drop();
   });
 

@@ -9,7 +9,15 @@ import { join } from 'node:path';
 export async function launch(archive: string, version: string): Promise<void> {
   const base = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'data-pipelines');
   const folder = join(base, version);
-  if (!existsSync(folder)) await unpack(archive, { base, folder });
+  if (!existsSync(folder)) {
+    try {
+      await unpack(archive, folder);
+    } catch (error) {
+      const advice = 'Set XDG_CACHE_HOME to a folder that can be written and has 700 MB of free space';
+      process.stderr.write(`The service could not be unpacked into ${base}: ${(error as Error).message}. ${advice}\n`);
+      process.exit(1);
+    }
+  }
   const [first, ...rest] = process.argv.slice(2);
   const isClient = first === 'cli';
   const program = join(folder, isClient ? 'client/cli/main.ts' : 'server/main.ts');
@@ -20,21 +28,31 @@ export async function launch(archive: string, version: string): Promise<void> {
   process.execve!(process.execPath, [process.execPath, ...options, program, ...words], { ...env, BUN_BE_BUN: '1' });
 }
 
-async function unpack(archive: string, { base, folder }: { base: string; folder: string }): Promise<void> {
+async function unpack(archive: string, folder: string): Promise<void> {
   const draft = `${folder}.draft-${process.pid}`;
   mkdirSync(draft, { recursive: true });
   try {
     const tar = Bun.spawn(['tar', '-xf', '-', '-C', draft], { stdin: 'pipe', stdout: 'ignore', stderr: 'pipe' });
-    for await (const part of Bun.file(archive).stream().pipeThrough(new DecompressionStream('zstd'))) {
-      await tar.stdin.write(part);
-      await tar.stdin.flush();
-    }
-    await tar.stdin.end();
-    const [code, problem] = await Promise.all([tar.exited, new Response(tar.stderr).text()]);
-    if (code !== 0) throw new Error(`The service could not be unpacked into ${base}: ${problem.trim()}`);
+    const ended = Promise.all([tar.exited, new Response(tar.stderr).text()]);
+    const broken = await feed(archive, tar.stdin).then(
+      () => null,
+      (error: Error) => error,
+    );
+    const [code, problem] = await ended;
+    // Before a pipe that broke because of it.
+    if (code !== 0) throw new Error(problem.trim().split('\n')[0] || `tar ended with ${code}`);
+    if (broken) throw broken;
     // Another start may have been faster.
     if (!existsSync(folder)) renameSync(draft, folder);
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
+}
+
+async function feed(archive: string, stdin: Bun.FileSink): Promise<void> {
+  for await (const part of Bun.file(archive).stream().pipeThrough(new DecompressionStream('zstd'))) {
+    await stdin.write(part);
+    await stdin.flush();
+  }
+  await stdin.end();
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import packageFile from '../../package.json' with { type: 'json' };
@@ -292,7 +292,37 @@ test('the compose file gives settings that exist to services that exist', () => 
   }
 });
 
-// They build for a minute.
+test.each([
+  ['on a full disk', 'cache', 'tar'],
+  ['without a folder', 'occupied', 'ENOTDIR: '],
+])('a single file that cannot unpack itself %s names the reason, and leaves nothing', async (_, place, reason) => {
+  const folder = temporaryFolder();
+  const [content, archive, cache] = ['content', 'app.tar.zst', place].map((name) => join(folder, name)) as Paths;
+  mkdirSync(content);
+  writeFileSync(join(content, 'large'), new Uint8Array(4_000_000));
+  writeFileSync(join(folder, 'occupied'), '');
+  const packed = Bun.spawnSync(['tar', '-C', content, '-cf', '-', '.']).stdout;
+  writeFileSync(archive, Bun.zstdCompressSync(packed));
+  const launcher = JSON.stringify(join(DEPLOY, 'launcher.ts'));
+  const program = `const { launch } = await import(${launcher}); await launch(${JSON.stringify(archive)}, 'version');`;
+  // The kernel ends writes, as it does on a full disk.
+  const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 2000; exec "$@"', 'sh'];
+  const child = Bun.spawn([...limited, process.execPath, '-e', program], {
+    env: { PATH: process.env.PATH, HOME: folder, XDG_CACHE_HOME: cache },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  });
+  const [err, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+  expect(err).toStartWith(`The service could not be unpacked into ${join(cache, 'data-pipelines')}: ${reason}`);
+  expect(err.trim().split('\n')).toHaveLength(1);
+  expect(code).toBe(1);
+  const left = join(cache, 'data-pipelines');
+  expect(existsSync(left) ? readdirSync(left) : []).toEqual([]);
+});
+
+type Paths = [content: string, archive: string, cache: string];
+
+// It builds for a minute.
 if (isThorough) {
   test('the single file unpacks itself, starts the service and is the command line', async () => {
     const folder = temporaryFolder();

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
 import { networkLogSegments, streamRuns } from '../../db/schema/index.ts';
@@ -64,4 +66,28 @@ describe('a network log entry links to the failed request it retries', () => {
     ]);
     expect(entries.map((entry) => entry.retry_of)).toEqual([null, null, null, entries[0].id]);
   });
+});
+
+test('an entry has the fields that the guide documents, and no other', async () => {
+  const guide = readFileSync(join(import.meta.dir, '../../server/docs/guides/operations/network-logs.md'), 'utf8');
+  const documented = (row: string) => [...row.matchAll(/`(\w+)`/g)].map(([, name]) => name!);
+  const rows = [...guide.matchAll(/^\| (`.*?) \| (.*) \|$/gm)].map(([, names, content]) => ({
+    names: documented(names!),
+    content: documented(content!),
+  }));
+  const [entry, failed] = await entriesOf([
+    [page(1), 429],
+    [page(2), 'reset'],
+  ]);
+  expect(Object.keys(entry).toSorted()).toEqual(rows.flatMap(({ names }) => names).toSorted());
+  for (const part of ['request', 'response'])
+    expect(rows.find(({ names }) => names[0] === part)!.content).toEqual(
+      expect.arrayContaining(Object.keys(entry[part])),
+    );
+  expect(Object.keys(failed.error)).toEqual(rows.find(({ names }) => names[0] === 'error')!.content);
+  expect(failed.response).toBeNull();
+  const [segment] = await deps.db.select().from(networkLogSegments);
+  expect(segment!.object_key).toBe(
+    `network-logs/${account_id}/${connection_run_id}/${stream!.id}/source/${segment!.id}.jsonl.gz`,
+  );
 });

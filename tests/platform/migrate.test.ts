@@ -52,6 +52,29 @@ test('a database that does not answer is an error that ends', async () => {
 });
 
 const MIGRATIONS = join(import.meta.dir, '../../db/migrations');
+/** The last migration from before a release could be replaced while it runs. */
+const NOT_ADDING = '0003_custom_run_plan_id';
+
+test('migrations only add, so that processes of the version before go on beside new ones', () => {
+  const from = journal.entries.findIndex(({ tag }) => tag === NOT_ADDING) + 1;
+  expect(from).toBeGreaterThan(0);
+  const removing = [
+    /\bDROP (TABLE|COLUMN|TYPE|SCHEMA)\b/i,
+    /\bRENAME\b/i,
+    /\bSET NOT NULL\b/i,
+    /\bSET DATA TYPE\b/i,
+    /\bDROP DEFAULT\b/i,
+    // Rows of the version before do not have it.
+    /\bADD COLUMN (?!.*\bDEFAULT\b).*\bNOT NULL\b/i,
+  ];
+  const found = journal.entries.slice(from).flatMap(({ tag }) =>
+    readFileSync(join(MIGRATIONS, `${tag}.sql`), 'utf8')
+      .split('--> statement-breakpoint')
+      .filter((statement) => removing.some((form) => form.test(statement)))
+      .map((statement) => `${tag}: ${statement.trim()}`),
+  );
+  expect(found).toEqual([]);
+});
 
 /** Migrates an empty database with the first migrations alone. */
 async function migrateTo(client: postgres.Sql, count: number): Promise<void> {

@@ -104,8 +104,8 @@ async function openAndRead(
 }
 
 /**
- * The streams that are read in full on their own: while others go on, or at a first read of several, which no table of
- * the destination can show in part. Any other first read is one commit.
+ * The streams that are read in full on their own: while others go on, or at a first read, which no table of the
+ * destination can show in part. Any other first read is one commit.
  */
 async function toCopy(
   members: readonly Member[],
@@ -117,7 +117,7 @@ async function toCopy(
   const isNew = members.filter(({ request }) => request.state === null);
   if (placed.length === 0) {
     const hasTables = streams.some(({ held }) => held?.has_table !== false);
-    return isNew.length > 1 && copiesAtOnce && !hasTables ? isNew : [];
+    return copiesAtOnce && !hasTables ? isNew : [];
   }
   if (isNew.length === 0) return [];
   const request = { reader_id: members[0]!.attempt.claim.connection.id, streams: placed.map((one) => one.request) };

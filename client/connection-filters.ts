@@ -5,7 +5,7 @@ type Summary = Awaited<ReturnType<ApiClient['connections']['summaries']['query']
 /** What a list of connections is filtered and sorted by. */
 type Filtered = Pick<
   Summary,
-  'name' | 'source' | 'destination' | 'tags' | 'status' | 'health' | 'last_run' | 'next_run_at'
+  'name' | 'source' | 'destination' | 'tags' | 'folder' | 'status' | 'health' | 'last_run' | 'next_run_at'
 >;
 
 /** Filters and sort order as in the address of the console's list, where all are optional. */
@@ -14,6 +14,8 @@ export interface ConnectionFilters {
   q: string;
   state: string;
   tag: string;
+  /** A folder; those below it pass, too. */
+  folder: string;
   sort: string;
 }
 
@@ -22,18 +24,27 @@ export const connectionFilters = (search: URLSearchParams): ConnectionFilters =>
   q: search.get('q') ?? '',
   state: search.get('state') ?? '',
   tag: search.get('tag') ?? '',
+  folder: search.get('folder') ?? '',
   sort: search.get('sort') ?? '',
 });
 
 /** The connections that pass all filters, in the wanted order. */
 export function filterConnections<One extends Filtered>(all: One[], filters: ConnectionFilters): One[] {
-  const { state, tag } = filters;
+  const { state, tag, folder } = filters;
   const words = filters.q.toLowerCase().split(/\s+/).filter(Boolean);
   const passing = all.filter(
-    (one) => (state === '' || isInState(one, state)) && (tag === '' || one.tags.includes(tag)) && hasWords(one, words),
+    (one) =>
+      (state === '' || isInState(one, state)) &&
+      (tag === '' || one.tags.includes(tag)) &&
+      (folder === '' || isInFolder(one, folder)) &&
+      hasWords(one, words),
   );
   return sortConnections(passing, filters.sort);
 }
+
+/** Whether a connection is in a folder, or in one below it. */
+export const isInFolder = (connection: Pick<Summary, 'folder'>, folder: string): boolean =>
+  `${connection.folder ?? ''}/`.startsWith(`${folder}/`);
 
 /** Status and health as one state: health counts only while the connection is active. */
 export const stateOf = ({ status, health }: Pick<Summary, 'status' | 'health'>): string =>
@@ -45,7 +56,7 @@ export const isInState = (connection: Pick<Summary, 'status' | 'health'>, state:
   return own === state || (state === 'failing' && (own === 'auto_disabled' || own === 'locked'));
 };
 
-function hasWords({ name, source, destination, tags, status, health }: Filtered, words: string[]): boolean {
+function hasWords({ name, source, destination, tags, folder, status, health }: Filtered, words: string[]): boolean {
   if (words.length === 0) return true;
   const texts = [
     name,
@@ -54,6 +65,7 @@ function hasWords({ name, source, destination, tags, status, health }: Filtered,
     destination.name,
     destination.display_name,
     ...tags,
+    folder ?? '',
     status.replaceAll('_', ' '),
     health,
   ].map((text) => text.toLowerCase());

@@ -29,6 +29,7 @@ export const KEYS: Record<Kind, { required: string[]; optional: string[] }> = {
       'max_parallel_streams',
       'notify_on_failure',
       'tags',
+      'folder',
       'status',
     ],
   },

@@ -86,6 +86,8 @@ export const connections = pgTable(
     max_parallel_streams: integer('max_parallel_streams').notNull().default(4),
     notify_on_failure: boolean('notify_on_failure').notNull().default(true),
     tags: text('tags').array().notNull().default([]),
+    /** One to four levels, such as `Finance/Invoices`. Folders exist as long as connections are in them. */
+    folder: text('folder'),
     /** The owner that a file of `apply` names. */
     owner: text('owner'),
     /** The number of the newest run. */
@@ -113,6 +115,7 @@ export const connections = pgTable(
       sql`${t.max_rejected_rows} >= 0 and ${t.run_counter} >= 0 and ${t.consecutive_failures} >= 0
         and ${t.revision} >= 1`,
     ),
+    check('connections_folder', sql`${t.folder} ~ '^[^/]+(/[^/]+){0,3}$' and length(${t.folder}) <= 200`),
     uniqueIndex('connections_name').on(t.account_id, sql`lower(${t.name})`).where(sql`${t.deleted_at} is null`),
     index('connections_list').on(t.account_id, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
     index('connections_status').on(t.account_id, t.status, t.created_at, t.id).where(sql`${t.deleted_at} is null`),

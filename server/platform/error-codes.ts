@@ -47,6 +47,7 @@ export const ERROR_CODES = [
   'export_not_supported',
   'feature_not_in_plan',
   'field_in_use',
+  'folder_too_deep',
   'future_window',
   'idempotency_key_in_use',
   'idempotency_key_on_batch',

@@ -122,6 +122,7 @@ const NEEDED: Record<string, Needed> = {
   'POST /connections/{connection_id}/log_marks': ['connections.run'],
   'GET /connections/{connection_id}/log_progress': [],
   'POST /connections/{connection_id}/sequences/advance': ['connections.run'],
+  'POST /connection_folders/move': ['connections.update'],
   'GET /saved_views': [],
   'POST /saved_views': [],
   'POST /saved_views/{saved_view_id}': [],

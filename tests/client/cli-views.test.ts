@@ -39,3 +39,19 @@ test('views are saved, listed, overwritten, filter the connections and are delet
   for (const { id } of views) expect((await cli.run(['views', 'delete', id, '-y'])).code).toBe(0);
   expect((await cli.run(['views', 'list'])).out.trim()).toBe('No saved views yet');
 }, 60_000);
+
+test('connections are created in folders, moved, listed by them and kept in files', async () => {
+  const { name } = await make.connection();
+  const show = ['--jq', '.folder'];
+  const moved = await cli.run(['connections', 'update', name, '--folder', 'Finance/Invoices', ...show]);
+  expect(moved.out.trim()).toBe('Finance/Invoices');
+  const listed = await cli.run(['connections', 'list', '--folder', 'Finance', '-o', 'name']);
+  expect(listed.out.trim()).toBe(name);
+  expect((await cli.run(['connections', 'list', '--folder', 'Fin'])).out.trim()).toBe('No connections match');
+  const { out: file } = await cli.run(['export']);
+  expect(Bun.YAML.parse(file)).toMatchObject({ connections: { [name]: { folder: 'Finance/Invoices' } } });
+  await Bun.write(`${cli.folder}/pipelines.yaml`, file.replace('folder: Finance/Invoices', 'folder: Finance'));
+  expect((await cli.run(['apply', '-f', 'pipelines.yaml', '--yes'])).out).toContain('"Finance/Invoices" → "Finance"');
+  const cleared = await cli.run(['connections', 'update', name, '--folder', '', ...show]);
+  expect(cleared.out.trim()).toBe('null');
+}, 60_000);

@@ -8,7 +8,7 @@
  * optional. A body `Name?` may be absent or null. A success is a status and a schema: `[Name]` is an array, `-` no body.
  */
 const TABLE = `
-GET    /connections | list_connections | +limit +offset +status +source_id +destination_id +tag | - | 200 [ConnectionSchema]
+GET    /connections | list_connections | +limit +offset +status +source_id +destination_id +tag +folder | - | 200 [ConnectionSchema]
 POST   /connections | create_connection | USAGE | CreateConnectionRequest | 201 ConnectionSchema
 GET    /connections/custom-run/split-options | get_custom_run_split_options | - | - | 200 CustomRunSplitOptions
 GET    /connections/{connection_id}/field_mapping_sources | list_field_mapping_sources | - | - | 200 [FieldMappingSourceConnectionSchema]
@@ -144,6 +144,7 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /connections/{connection_id}/log_marks', 'mark_log'],
   ['GET /connections/{connection_id}/log_progress', 'get_log_progress'],
   ['POST /connections/{connection_id}/sequences/advance', 'advance_sequences'],
+  ['POST /connection_folders/move', 'move_connection_folder'],
   ['GET /saved_views', 'list_saved_views'],
   ['POST /saved_views', 'create_saved_view'],
   ['POST /saved_views/{saved_view_id}', 'update_saved_view'],

@@ -15,6 +15,7 @@ export type Connection = Awaited<ReturnType<ApiClient['connections']['list']['qu
 export interface ListingConnections {
   json: boolean;
   view?: string;
+  folder?: string;
 }
 
 export interface CreatingConnection {
@@ -23,6 +24,7 @@ export interface CreatingConnection {
   source?: string;
   destination?: string;
   schema?: string;
+  folder?: string;
   cron?: string;
   every?: number;
   continuous: boolean;
@@ -44,6 +46,7 @@ export interface ChangingConnection {
   timezone?: string;
   stream?: readonly string[];
   tag?: readonly string[];
+  folder?: string;
   set?: readonly string[];
 }
 
@@ -54,10 +57,10 @@ export async function listConnections(cli: Cli, flags: ListingConnections): Prom
   const api = await cli.api();
   const view = flags.view === undefined ? null : await findView(api, { page: 'connections', wanted: flags.view });
   const filters = connectionFilters(new URLSearchParams(view?.query));
-  const all = await api.connections.list.query();
+  const all = await api.connections.list.query({ folder: flags.folder });
   showList(cli, filterConnections(all, filters), {
     json: flags.json,
-    empty: all.length === 0 ? 'No connections yet' : 'No connections match',
+    empty: all.length === 0 && !flags.folder ? 'No connections yet' : 'No connections match',
     columns: {
       name: ({ name }) => name,
       status: ({ status }) => colouredStatus(cli.style, status),
@@ -67,6 +70,7 @@ export async function listConnections(cli: Cli, flags: ListingConnections): Prom
     },
     wide: {
       result: ({ last_run }) => (last_run ? colouredStatus(cli.style, last_run.status) : '–'),
+      folder: ({ folder }) => folder ?? '–',
       source: ({ source }) => source.name,
       destination: ({ destination }) => destination.name,
       id: ({ id }) => id,
@@ -93,6 +97,7 @@ export async function createConnection(cli: Cli, flags: CreatingConnection): Pro
     source_id: source.id,
     destination_id: destination.id,
     ...(flags.schema && { destination_schema: flags.schema }),
+    ...(flags.folder && { folder: flags.folder }),
     ...scheduleOf(flags),
     ...(flags.stream && { streams: flags.stream.map((stream) => ({ name: stream })) }),
     run_immediately: flags.run,
@@ -108,6 +113,7 @@ export async function updateConnection(cli: Cli, flags: ChangingConnection, want
     ...(flags.description !== undefined && { description: flags.description || null }),
     ...(flags.schema !== undefined && { destination_schema: flags.schema || null }),
     ...(flags.prefix !== undefined && { table_prefix: flags.prefix }),
+    ...(flags.folder !== undefined && { folder: flags.folder || null }),
     ...(flags.tag && { tags: flags.tag.filter((tag) => tag !== '') }),
     ...(flags.stream && { streams: flags.stream.map((name) => ({ name, selected: true })), streams_mode: 'replace' }),
     ...changedSchedule(flags),
@@ -199,6 +205,7 @@ function show(cli: Cli, one: Connection, json: boolean): void {
       id: one.id,
       status: colouredStatus(cli.style, one.status) + (one.status_reason ? ` (${one.status_reason})` : ''),
       health: colouredStatus(cli.style, one.health),
+      ...(one.folder !== null && { folder: one.folder }),
       source: one.source.name,
       destination: one.destination.name + (one.destination_schema ? `, schema ${one.destination_schema}` : ''),
       schedule: one.schedule.description,

@@ -7,6 +7,7 @@ import {
   accountConnectorNames,
   connectionNames,
   countFlag,
+  folderPaths,
   help,
   one,
   oneConnection,
@@ -39,6 +40,7 @@ const updateConnection = buildCommand<Shown & ChangingConnection, [string], Cli>
       manual: switchFlag('Run only on request'),
       timezone: textFlag('Time zone of the schedule; default UTC', 'zone'),
       stream: textsFlag('Stream to select; repeatable; deselects all others', 'name'),
+      folder: { ...textFlag('Folder, such as Finance/Invoices; empty for none', 'path'), ...proposing(folderPaths) },
       tag: textsFlag('Tag; repeatable; replaces all tags', 'tag'),
       set: textsFlag('Any other setting of the API, as text or JSON; repeatable', 'name=value'),
     },
@@ -59,13 +61,18 @@ export const connections = buildRouteMap({
     list: buildCommand<Shown & ListingConnections, [], Cli>({
       loader: async () => withCli((await actions()).listConnections),
       parameters: {
-        flags: { ...shown, view: { ...textFlag('Saved view to filter and sort by', 'name'), ...proposing(viewNames) } },
+        flags: {
+          ...shown,
+          view: { ...textFlag('Saved view to filter and sort by', 'name'), ...proposing(viewNames) },
+          folder: { ...textFlag('Only this folder and those below it', 'path'), ...proposing(folderPaths) },
+        },
         aliases: shownAliases,
       },
       docs: help('List connections', {
         examples: [
           'connections list',
           'connections list --view "Failing sales"',
+          'connections list --folder Finance',
           'connections list --jq \'.[] | select(.health == "failing") | .name\'',
         ],
       }),
@@ -86,6 +93,7 @@ export const connections = buildRouteMap({
           source: { ...textFlag('Source name or id'), ...proposing(accountConnectorNames('source')) },
           destination: { ...textFlag('Destination name or id'), ...proposing(accountConnectorNames('destination')) },
           schema: textFlag('Destination schema'),
+          folder: { ...textFlag('Folder, such as Finance/Invoices', 'path'), ...proposing(folderPaths) },
           cron: textFlag('Cron schedule with five fields', 'expression'),
           every: countFlag('Interval in minutes, instead of --cron', 'minutes'),
           continuous: switchFlag('Follow the change log of the source instead of a schedule'),

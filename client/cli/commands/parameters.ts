@@ -100,6 +100,10 @@ const namesOf = (things: { name: string }[]) => things.map(({ name }) => name);
 
 /** Names in the account, for completion. */
 export const connectionNames: Propose = async (cli) => namesOf(await (await cli.api()).connections.summaries.query());
+export const folderPaths: Propose = async (cli) => {
+  const all = await (await cli.api()).connections.summaries.query();
+  return [...new Set(all.flatMap(({ folder }) => folder ?? []))].toSorted();
+};
 export const connectorNames: Propose = async (cli) => namesOf(await (await cli.api()).connectors.list.query());
 export const viewNames: Propose = async (cli) => namesOf(await (await cli.api()).saved_views.list.query({}));
 export const triggerNames: Propose = async (cli) => namesOf(await (await cli.api()).automation.listTriggers.query({}));

@@ -2,6 +2,11 @@ import { type ReactNode, useEffect } from 'react';
 import { Link } from 'wouter';
 import { Icon } from './icon.tsx';
 
+interface Crumb {
+  href: string;
+  label: string;
+}
+
 interface PageProps {
   title: string;
   /** Beside the title, such as a status. */
@@ -11,12 +16,14 @@ interface PageProps {
   /** Buttons to the right of the title. */
   actions?: ReactNode;
   /** Link to the parent page. */
-  back?: { href: string; label: string };
+  back?: Crumb;
+  /** Links below the parent page, such as folders. */
+  trail?: Crumb[];
   children: ReactNode;
 }
 
 /** Frame of every page: sets the tab title and the one h1. */
-export function Page({ title, mark, lead, actions, back, children }: PageProps) {
+export function Page({ title, mark, lead, actions, back, trail = [], children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Data pipelines`;
   }, [title]);
@@ -25,10 +32,18 @@ export function Page({ title, mark, lead, actions, back, children }: PageProps) 
       <header className="page-head">
         <div className="page-name">
           {back && (
-            <Link href={back.href} className="page-back">
-              <Icon name="back" size={14} />
-              {back.label}
-            </Link>
+            <div>
+              <Link href={back.href} className="page-back">
+                <Icon name="back" size={14} />
+                {back.label}
+              </Link>
+              {trail.map(({ href, label }) => (
+                <span key={href} className="page-back">
+                  <span aria-hidden="true">/</span>
+                  <Link href={href}>{label}</Link>
+                </span>
+              ))}
+            </div>
           )}
           <div className="page-title">
             <h1>{title}</h1>

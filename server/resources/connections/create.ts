@@ -155,7 +155,7 @@ function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeo
   const now = ctx.deps.now();
   const { name, description, backfill_days, start_date, destination_schema, table_prefix } = input;
   const { schema_change_policy, consistency, inexact_values, rejected_rows_policy, max_rejected_rows } = input;
-  const { max_parallel_streams, notify_on_failure, tags, owner } = input;
+  const { max_parallel_streams, notify_on_failure, tags, folder, owner } = input;
   return {
     account_id: ctx.principal.account_id,
     source_id: sides.source.id,
@@ -178,6 +178,7 @@ function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeo
     max_parallel_streams,
     notify_on_failure,
     tags,
+    folder,
     owner,
     catalog_refreshed_at: sides.source.catalog_refreshed_at,
     created_by: ctx.principal.user_id,

@@ -5,6 +5,7 @@ import { connections } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { countRows } from '../../api/total-count.ts';
 import { isId, PageQuery } from '../../api/wire-types.ts';
+import { inFolder } from './move-folder.ts';
 import { presentConnection } from './present.ts';
 import { ofAccount, selectConnections } from './query.ts';
 import { type ConnectionSchema, ConnectionStatus } from './schema.ts';
@@ -14,6 +15,7 @@ export const ConnectionQuery = PageQuery.extend({
   source_id: z.string().optional().meta({ description: 'Only connections from this source.' }),
   destination_id: z.string().optional().meta({ description: 'Only connections to this destination.' }),
   tag: z.string().optional().meta({ description: 'Only connections with this tag.' }),
+  folder: z.string().optional().meta({ description: 'Only connections in this folder, or below it.' }),
 });
 export type ConnectionQuery = z.infer<typeof ConnectionQuery>;
 
@@ -29,13 +31,14 @@ export async function listConnections(ctx: Ctx, query: ConnectionQuery): Promise
   return records.map((record) => presentConnection(record, now));
 }
 
-function filterOf(ctx: Ctx, { status, source_id, destination_id, tag }: ConnectionQuery): SQL | undefined {
+function filterOf(ctx: Ctx, { status, source_id, destination_id, tag, folder }: ConnectionQuery): SQL | undefined {
   return and(
     ofAccount(ctx.principal.account_id),
     status && inArray(connections.status, status),
     source_id === undefined ? undefined : isNamed(connections.source_id, source_id),
     destination_id === undefined ? undefined : isNamed(connections.destination_id, destination_id),
     tag === undefined ? undefined : arrayContains(connections.tags, [tag]),
+    folder === undefined ? undefined : inFolder(folder),
   );
 }
 

@@ -7,6 +7,7 @@ import { checkConnection, CheckConnectionRequest, ConnectionFinding } from './ch
 import { createConnection } from './create.ts';
 import { ConnectionQuery, listConnections } from './list.ts';
 import { FieldMappingSourceConnectionSchema, listFieldMappingSources } from './field-mapping-sources.ts';
+import { MovedFolder, moveFolder, MoveFolderRequest } from './move-folder.ts';
 import { ConnectionSchema, CreateConnectionRequest, UpdateConnectionRequest } from './schema.ts';
 import { ChangesPreview, previewChanges, PreviewChangesRequest } from './preview/preview-changes.ts';
 import { previewStream } from './preview/preview-stream.ts';
@@ -136,6 +137,20 @@ export const connectionsRouter = router({
     )
     .output(z.void())
     .mutation(({ ctx, input }) => deleteConnection(ctx, input)),
+  moveFolder: write('connections.update')
+    .concat(
+      rest('POST', '/connection_folders/move', {
+        operation_id: 'move_connection_folder',
+        summary: 'Rename or move a folder: all of its connections at once',
+        description:
+          'Those below it move along. With `to: null`, the folder is removed and what is below it moves up. Each connection gets a new revision.',
+        addition: true,
+        body: MoveFolderRequest,
+        errors: [400, 404],
+      }),
+    )
+    .output(MovedFolder)
+    .mutation(({ ctx, input }) => moveFolder(ctx, input)),
   updateCatalog: write('connections.update')
     .concat(
       rest('POST', '/connections/{connection_id}/update_catalog', {

@@ -12,6 +12,7 @@ import {
   UserReference,
   whole,
 } from '../../api/wire-types.ts';
+import { isFolder, MAX_FOLDER_LENGTH, MAX_FOLDER_LEVELS, trimmedFolder } from '../../pipeline/folders.ts';
 import { ConnectionSchedule, ConnectionScheduleRequest } from './schedule-schema.ts';
 import { ConnectionStream, ConnectionStreamRequest } from './streams/schema.ts';
 
@@ -82,6 +83,7 @@ export const ConnectionSchema = z
     max_parallel_streams: whole(),
     notify_on_failure: z.boolean(),
     tags: z.array(z.string()),
+    folder: z.string().nullable().meta({ description: 'A path such as `Finance/Invoices`.' }),
     owner: z.string().nullable(),
     last_run: z
       .object({
@@ -116,6 +118,13 @@ export const ConnectionSchema = z
   .meta({ id: 'ConnectionSchema' });
 export type ConnectionSchema = z.infer<typeof ConnectionSchema>;
 
+/** A folder in a request. */
+export const folder = () =>
+  text(1, MAX_FOLDER_LENGTH)
+    .overwrite(trimmedFolder)
+    .refine(isFolder, `A folder has 1 to ${MAX_FOLDER_LEVELS} levels with a name each, such as Finance/Invoices`)
+    .meta({ description: 'A path such as `Finance/Invoices`, of at most four levels.' });
+
 const settings = {
   name: name(),
   description: text(0, 2000).nullable(),
@@ -136,6 +145,7 @@ const settings = {
     .array(name())
     .overwrite((tags) => [...new Set(tags)])
     .max(20),
+  folder: folder().nullable(),
   owner: owner(),
   status: z.enum(['active', 'paused']),
 };

@@ -37,6 +37,7 @@ const PLAIN = [
   'max_parallel_streams',
   'notify_on_failure',
   'tags',
+  'folder',
   'owner',
 ] as const;
 

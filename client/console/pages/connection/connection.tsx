@@ -35,6 +35,7 @@ function Tabbed({ connection }: { connection: Connection }) {
       title={connection.name}
       mark={<Status value={stateOf(connection)} />}
       back={{ href: '/console/connections', label: 'Connections' }}
+      trail={trailOf(connection.folder)}
       lead={
         <>
           <Link href={`/console/sources/${source.id}`}>{source.name}</Link> <Icon name="arrow" size={12} />{' '}
@@ -79,6 +80,13 @@ function Tabbed({ connection }: { connection: Connection }) {
     </Page>
   );
 }
+
+/** The folder of a connection and those above it, as links to what is in them. */
+const trailOf = (folder: string | null) =>
+  (folder?.split('/') ?? []).map((label, at, levels) => ({
+    label,
+    href: `/console/connections?${new URLSearchParams({ folder: levels.slice(0, at + 1).join('/') }).toString()}`,
+  }));
 
 /** The table that is the furthest behind. */
 function Behind({ connection: { streams } }: { connection: Connection }) {

@@ -5,6 +5,7 @@ import { type RouterInputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { Failure } from '../../components/failure.tsx';
+import { FolderField } from '../connections/folder-field.tsx';
 import { InexactValues } from '../../components/inexact-values.tsx';
 import { optionsOf } from '../../components/options.ts';
 import { NameField } from '../../components/name-field.tsx';
@@ -94,6 +95,7 @@ type Settings = Pick<
   Connection,
   | 'name'
   | 'tags'
+  | 'folder'
   | 'description'
   | 'notify_on_failure'
   | 'destination_schema'
@@ -115,6 +117,7 @@ const GeneralFields = ({ now, set }: FieldsProps) => (
   <div className="fields">
     <NameField value={now.name} onChange={(name) => set({ name })} />
     <TagsInput label="Tags" placeholder="Add tag" value={now.tags} onChange={(tags) => set({ tags })} />
+    <FolderField value={now.folder ?? ''} onChange={(folder) => set({ folder: folder || null })} />
     <Textarea
       className="wide"
       label="Description"

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { client, trpc } from '../../api.ts';
 import { Confirm } from '../../components/confirm.tsx';
+import { FolderField } from './folder-field.tsx';
 import { pluralize } from '../../components/format.ts';
 import { notify, notifyFailure } from '../../components/notices.tsx';
 import { usePermission } from '../../current-user.ts';
@@ -13,7 +14,7 @@ interface BulkActionsProps {
   clear: () => void;
 }
 
-/** Runs, pauses, resumes, tags or deletes the selected connections, one after the other. */
+/** Runs, pauses, resumes, tags, moves or deletes the selected connections, one after the other. */
 export function BulkActions({ selected, clear }: BulkActionsProps) {
   const mayRun = usePermission('connections.run');
   const mayUpdate = usePermission('connections.update');
@@ -47,6 +48,12 @@ export function BulkActions({ selected, clear }: BulkActionsProps) {
             const before = selected.find(({ id }) => id === connection_id)?.tags ?? [];
             return client.connections.update.mutate({ connection_id, tags: [...new Set([...before, ...tags])] });
           })
+        }
+      />
+      <FolderDialog
+        disabled={!mayUpdate}
+        move={(folder) =>
+          perform('moved', (connection_id) => client.connections.update.mutate({ connection_id, folder }))
         }
       />
       <Confirm
@@ -111,6 +118,36 @@ function TagDialog({ disabled, add }: { disabled: boolean; add: (tags: string[])
               }}
             >
               Add tags
+            </Button>
+          </div>
+        </div>
+      </Modal>
+    </>
+  );
+}
+
+function FolderDialog({ disabled, move }: { disabled: boolean; move: (folder: string | null) => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const [folder, setFolder] = useState('');
+  return (
+    <>
+      <Button size="xs" variant="default" disabled={disabled} onClick={() => setOpen(true)}>
+        Move to folder
+      </Button>
+      <Modal opened={isOpen} onClose={() => setOpen(false)} title="Move to folder">
+        <div className="stack">
+          <FolderField value={folder} onChange={setFolder} description="Leave empty for no folder" />
+          <div className="form-foot">
+            <Button variant="default" onClick={() => setOpen(false)}>
+              Cancel
+            </Button>
+            <Button
+              onClick={() => {
+                setOpen(false);
+                move(folder.trim() || null);
+              }}
+            >
+              Move
             </Button>
           </div>
         </div>

@@ -1,6 +1,7 @@
 import { Checkbox } from '@mantine/core';
+import { useSessionStorage } from '@mantine/hooks';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { memo, useLayoutEffect, useRef, useState } from 'react';
+import { memo, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { stateOf } from '../../../connection-filters.ts';
 import type { RouterOutputs } from '../../api.ts';
@@ -9,24 +10,39 @@ import { Icon } from '../../components/icon.tsx';
 import { RunStrip } from '../../components/run-strip.tsx';
 import { Status } from '../../components/status.tsx';
 import { ConnectionMenu } from './connection-menu.tsx';
+import { FolderHeading } from './folder-heading.tsx';
+import { type ListRow, rowsOf } from './folder-rows.ts';
 
 export type Summary = RouterOutputs['connections']['summaries'][number];
 
 const ROW_PX = 64;
+const HEADING_PX = 41;
+
+interface ConnectionListProps {
+  connections: Summary[];
+  selection?: Selection;
+  /** Whether connections are below the headings of their folders. */
+  isGrouped?: boolean;
+}
 
 /** Connections, virtualised: only the visible rows are in the DOM. */
-export function ConnectionList({ connections, selection }: { connections: Summary[]; selection?: Selection }) {
+export function ConnectionList({ connections, selection, isGrouped = false }: ConnectionListProps) {
+  const { collapsed, toggle } = useCollapsed();
+  const all = useMemo(
+    () => (isGrouped ? rowsOf(connections, collapsed) : connections.map((one) => ({ key: one.id, connection: one }))),
+    [connections, collapsed, isGrouped],
+  );
   const list = useRef<HTMLUListElement>(null);
   const [offset, setOffset] = useState(0);
   useLayoutEffect(() => {
     setOffset((list.current?.getBoundingClientRect().top ?? 0) + window.scrollY);
   }, [connections.length]);
   const rows = useWindowVirtualizer({
-    count: connections.length,
-    estimateSize: () => ROW_PX,
+    count: all.length,
+    estimateSize: (index) => ('folder' in all[index]! ? HEADING_PX : ROW_PX),
     overscan: 8,
     scrollMargin: offset,
-    getItemKey: (index) => connections[index]!.id,
+    getItemKey: (index) => all[index]!.key,
   });
   return (
     <div className="connections" data-selectable={selection ? true : undefined}>
@@ -46,19 +62,41 @@ export function ConnectionList({ connections, selection }: { connections: Summar
             ref={rows.measureElement}
             data-index={index}
             style={{ transform: `translateY(${start - offset}px)` }}
-            aria-setsize={connections.length}
+            aria-setsize={all.length}
             aria-posinset={index + 1}
           >
-            <Row
-              connection={connections[index]!}
-              isSelected={selection?.ids.has(String(key))}
-              toggle={selection?.toggle}
-            />
+            <AnyRow row={all[index]!} {...{ selection, collapsed, toggle }} />
           </li>
         ))}
       </ul>
     </div>
   );
+}
+
+interface AnyRowProps {
+  row: ListRow;
+  selection: Selection | undefined;
+  collapsed: readonly string[];
+  toggle: (folder: string) => void;
+}
+
+const AnyRow = ({ row, selection, collapsed, toggle }: AnyRowProps) =>
+  'folder' in row ? (
+    <FolderHeading row={row} isCollapsed={collapsed.includes(row.folder)} toggle={toggle} />
+  ) : (
+    <Row connection={row.connection} isSelected={selection?.ids.has(row.key)} toggle={selection?.toggle} />
+  );
+
+/** The folders whose connections are hidden, for as long as the tab is open. */
+function useCollapsed() {
+  const [collapsed, setCollapsed] = useSessionStorage<string[]>({
+    key: 'collapsed-folders',
+    defaultValue: [],
+    getInitialValueInEffect: false,
+  });
+  const toggle = (folder: string) =>
+    setCollapsed((before) => (before.includes(folder) ? before.filter((one) => one !== folder) : [...before, folder]));
+  return { collapsed, toggle };
 }
 
 /** Which connections are selected for bulk actions. `toggle` must be stable. */

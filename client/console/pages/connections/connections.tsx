@@ -16,6 +16,7 @@ import { withFilters } from '../../saved-views/address.ts';
 import { ViewsMenu } from '../../saved-views/views-menu.tsx';
 import { BulkActions } from './bulk-actions.tsx';
 import { ConnectionList, type Summary } from './connection-list.tsx';
+import { foldersOf } from './folder-rows.ts';
 
 const STATES = optionsOf({
   '': 'All statuses',
@@ -69,20 +70,22 @@ const None = () => (
 
 function Searchable({ all }: { all: Summary[] }) {
   const [search, setSearch] = useSearchParams();
-  const { q, state, tag, sort } = connectionFilters(search);
+  const { q, state, tag, folder, sort } = connectionFilters(search);
+  const isGrouped = search.get('group') !== 'none';
   const { ids, toggle, setIds } = useSelectedIds();
   const deferred = useDeferredValue(q);
   const setFilter = (name: string, value: string | null) =>
     setSearch((before) => withFilters(before, { [name]: value }), { replace: true });
-  const shown = filterConnections(all, { q: deferred, state, tag, sort });
+  const shown = filterConnections(all, { q: deferred, state, tag, folder, sort });
   const selected = shown.filter(({ id }) => ids.has(id));
+  const folders = foldersOf(all);
   const tags = [...new Set(all.flatMap((one) => one.tags))].toSorted();
   return (
     <div className="stack">
       <div className="row connection-filters">
         <SearchField
           label="Search connections"
-          placeholder="Name, source, destination or tag"
+          placeholder="Name, folder, source, destination or tag"
           isWide
           value={q}
           onChange={(text) => setFilter('q', text)}
@@ -95,6 +98,16 @@ function Searchable({ all }: { all: Summary[] }) {
             value={tag}
             searchable={tags.length > 10}
             onChange={(value) => setFilter('tag', value)}
+          />
+        )}
+        {(folders.length > 0 || folder !== '') && (
+          <Select
+            aria-label="Folder"
+            data={[{ value: '', label: 'All folders' }, ...folders]}
+            value={folder}
+            searchable={folders.length > 10}
+            limit={200}
+            onChange={(value) => setFilter('folder', value)}
           />
         )}
         <Select aria-label="Sort" data={SORTS} value={sort} onChange={(value) => setFilter('sort', value)} />
@@ -118,9 +131,16 @@ function Searchable({ all }: { all: Summary[] }) {
               indeterminate={selected.length > 0 && selected.length < shown.length}
               onChange={(event) => setIds(new Set(event.currentTarget.checked ? shown.map(({ id }) => id) : []))}
             />
+            {folders.length > 0 && (
+              <Checkbox
+                label="Group by folder"
+                checked={isGrouped}
+                onChange={(event) => setFilter('group', event.currentTarget.checked ? null : 'none')}
+              />
+            )}
             {selected.length > 0 && <BulkActions selected={selected} clear={() => setIds(new Set())} />}
           </div>
-          <ConnectionList connections={shown} selection={{ ids, toggle }} />
+          <ConnectionList connections={shown} selection={{ ids, toggle }} isGrouped={isGrouped} />
         </>
       )}
     </div>

@@ -14,6 +14,7 @@ export interface ConnectionDraft {
   /** Null until edited; the name is suggested until then. */
   name: string | null;
   destination_schema: string;
+  folder: string;
   table_prefix: string;
   inexact_values: 'refuse' | 'allow';
   run_immediately: boolean;
@@ -26,6 +27,7 @@ const empty = (): ConnectionDraft => ({
   schedule: { type: 'manual', timezone: timeZone() },
   name: null,
   destination_schema: '',
+  folder: '',
   table_prefix: '',
   inexact_values: 'refuse',
   run_immediately: true,

@@ -5,6 +5,7 @@ import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { isApiError } from '../../../api.ts';
 import { Failure } from '../../components/failure.tsx';
+import { FolderField } from '../connections/folder-field.tsx';
 import { formatCompact, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { InexactValues } from '../../components/inexact-values.tsx';
@@ -52,6 +53,7 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
       schedule: draft.schedule,
       run_immediately,
       inexact_values: draft.inexact_values,
+      ...(draft.folder.trim() !== '' && { folder: draft.folder.trim() }),
     });
   };
   const where = stepOf(refusedField(create.error));
@@ -66,6 +68,7 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
             problem={isTaken ? create.error?.message : null}
             onChange={(to) => set({ name: to })}
           />
+          <FolderField value={draft.folder} onChange={(folder) => set({ folder })} />
           <DestinationFields {...{ draft, set }} />
           <Switch
             label="Start the first run immediately"

@@ -1,0 +1,2 @@
+ALTER TABLE "connections" ADD COLUMN "folder" text;--> statement-breakpoint
+ALTER TABLE "connections" ADD CONSTRAINT "connections_folder" CHECK ("connections"."folder" ~ '^[^/]+(/[^/]+){0,3}$' and length("connections"."folder") <= 200);

@@ -83,6 +83,33 @@ async function verify({ id }: Json, body?: object): Promise<Json> {
   return { ...found, stream: found.streams[0] };
 }
 
+/** Type, value, and another value that is close to it, or whose hash by PostgreSQL is the same. */
+const NATIVE: [type: string, value: string, other: string][] = [
+  ['smallint', '-1', '1'],
+  ['int', '7', 'null'],
+  ['bigint', '1', '4294967296'],
+  ['bigint', '-1', '0'],
+  ['numeric(12,2)', '12.50', '-12.50'],
+  ['numeric', "'NaN'", "'Infinity'"],
+  ['numeric', "'-Infinity'", "'Infinity'"],
+  ['numeric', '0', 'null'],
+  ['real', '1.5', '-1.5'],
+  ['double precision', "'NaN'", "'Infinity'"],
+  ['boolean', 'false', 'null'],
+  ['boolean', 'true', 'false'],
+  ['date', "'infinity'", "'-infinity'"],
+  ['date', "'2026-01-31'", "'2026-02-01'"],
+  ['timestamp', "'infinity'", "'-infinity'"],
+  ['timestamptz', "'2026-01-31 00:00+00'", "'2026-01-31 00:00+01'"],
+  ['time', "'23:59'", "'24:00'"],
+  ['uuid', "'00000000-0000-0000-0000-000000000001'", "'00000000-0000-0000-0000-000000000010'"],
+  ['bytea', "'\\x00'", "'\\x0000'"],
+  ['inet', "'10.0.0.1'", "'10.0.0.1/31'"],
+  ['jsonb', `'{"a": 5}'`, `'{"a": -5}'`],
+  ['text', "''", 'null'],
+  ['varchar(9)', "'a'", "'a '"],
+];
+
 describe('PostgreSQL to PostgreSQL', () => {
   test('equal until a value is lost, a row is gone, one is too much, and two rows swap a value', async () => {
     await source`create table orders (id int primary key, total numeric(12,2), note text, at timestamptz default now(),
@@ -123,6 +150,24 @@ describe('PostgreSQL to PostgreSQL', () => {
     expect(reported.map(({ event }) => event)).toContain('verification_succeeded');
     const failed = reported.filter(({ event }) => event === 'verification_failed').map(({ payload }) => payload);
     expect(failed).toContainEqual(expect.objectContaining({ rows_different: 6, streams_different: ['orders'] }));
+  });
+
+  test('every type is equal after a load, and a value that the hash function of its type takes for another is found', async () => {
+    await source.unsafe(
+      `create table native (id bigint primary key, ${NATIVE.map(([type], at) => `c${at} ${type}`).join(', ')})`,
+    );
+    const row = NATIVE.map(([, value]) => value).join(', ');
+    await source.unsafe(`insert into native select n, ${row} from generate_series(1, ${NATIVE.length}) n`);
+    await source.unsafe(`insert into native (id) values (0), (-1)`);
+    const connection = await loaded('native');
+    const equal = await verify(connection);
+    expect(equal).toMatchObject({ status: 'succeeded', stream: { status: 'equal', columns_not_compared: [] } });
+    for (const [at, [, , other]] of NATIVE.entries())
+      await target.unsafe(`update native set c${at} = ${other} where id = ${at + 1}`);
+    const { stream } = await verify(connection);
+    expect(stream.differences.map(({ key }: Json) => Number(key[0])).toSorted((a: number, b: number) => a - b)).toEqual(
+      NATIVE.map((_, at) => at + 1),
+    );
   });
 
   test('rows that the source has changed since the run are no difference; lost ones are', async () => {

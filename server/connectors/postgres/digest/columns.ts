@@ -11,32 +11,43 @@ export interface TypedExpression {
 
 const TEXTS = ['text', 'character varying'];
 
+/** A hash of 64 bits as SQL; NULL for NULL. Other seeds, which are positive, lead to other hashes. */
+type Hash = (sql: string, seed: number) => string;
+
+const hashText: Hash = (sql, seed) => `hashtextextended(${sql}, ${seed})`;
+const hashRecord: Hash = (sql, seed) => `hash_record_extended(row(${sql}), ${seed})`;
+
 /**
- * Types whose values PostgreSQL hashes and orders alike on every server. Integers of all sizes have the same hashes. Not
- * among them: enumerations (hashed by their object ids), intervals (30 days equal a month), types without a hash.
+ * By classes of types whose values PostgreSQL hashes and orders alike on every server. A function for the type costs half
+ * of the hash of a record. Not among them: enumerations (hashed by their object ids), intervals (30 days equal a month),
+ * documents (whose numbers are hashed without their signs), types without a hash.
  */
-const CLASSES: Record<string, string> = {
-  ...Object.fromEntries(['smallint', 'integer', 'bigint'].map((type) => [type, 'integer'])),
-  ...Object.fromEntries(TEXTS.map((type) => [type, 'text'])),
-  ...Object.fromEntries(
-    [
-      'numeric',
-      'real',
-      'double precision',
-      'boolean',
-      'date',
-      'timestamp without time zone',
-      'timestamp with time zone',
-      'time without time zone',
-      'uuid',
-      'bytea',
-      'jsonb',
-      'inet',
-    ].map((type) => [type, type]),
-  ),
+const HASHES: Record<string, Hash> = {
+  // As the seed of another number: PostgreSQL's hash of a bigint is that of its halves, taken together.
+  integer: (sql, seed) => `hashint4extended(${seed}, ${sql})`,
+  text: hashText,
+  // The server's hash has no sign, and is the seed for each value that is no number.
+  numeric: (sql, seed) =>
+    `hash_numeric_extended(${sql}, case when (${sql}) < 0 then -${seed} when (${sql}) < 'NaN' then ${seed} else ${seed * 2 ** 32} end)`,
+  real: (sql, seed) => `hashfloat4extended(${sql}, ${seed})`,
+  'double precision': (sql, seed) => `hashfloat8extended(${sql}, ${seed})`,
+  boolean: (sql, seed) => `hashint4extended(${seed}, (${sql})::integer)`,
+  date: hashRecord,
+  'timestamp without time zone': (sql, seed) => `timestamp_hash_extended(${sql}, ${seed})`,
+  // Sessions are in UTC.
+  'timestamp with time zone': (sql, seed) => `timestamp_hash_extended((${sql})::timestamp, ${seed})`,
+  'time without time zone': (sql, seed) => `time_hash_extended(${sql}, ${seed})`,
+  uuid: (sql, seed) => `uuid_hash_extended(${sql}, ${seed})`,
+  bytea: hashRecord,
+  inet: (sql, seed) => `hashinetextended(${sql}, ${seed})`,
 };
 
-export const classOf = (type: string): string | null => CLASSES[type] ?? null;
+/** Values of one class have equal hashes on both sides, whatever their types. */
+export function classOf(type: string): string | null {
+  if (['smallint', 'integer', 'bigint'].includes(type)) return 'integer';
+  if (TEXTS.includes(type)) return 'text';
+  return type in HASHES ? type : null;
+}
 
 /** How the columns enter the statements of a comparison. */
 export const digestColumns = (
@@ -45,15 +56,17 @@ export const digestColumns = (
   plan: DigestPlan,
 ): DigestColumn[] =>
   columns.map((column, index) => {
-    if (plan.forms[index] === 'native') return native(column);
-    return plan.forms[index] === 'canonical' ? canonical(column, compared[index]!) : shown(column);
+    if (plan.forms[index] === 'canonical') return canonical(column, compared[index]!);
+    const isNative = plan.forms[index] === 'native';
+    const found = isNative ? native(column) : shown(column);
+    if (plan.hash !== 'native') return found;
+    const hash = isNative ? HASHES[classOf(column.type)!]! : hashText;
+    return { ...found, value: `coalesce(${hash(found.value, index + 1)}, 0)` };
   });
 
 function native({ sql, type }: TypedExpression): DigestColumn {
   if (TEXTS.includes(type)) return { ...asText(`${sql}::text`), text: sql };
-  // PostgreSQL's hash of a bigint is that of its halves, taken together: 1 has that of 2^32. The upper half tells them apart.
-  const value = classOf(type) === 'integer' ? `${sql}, ${sql}::bigint >> 32` : sql;
-  return { value, sorted: sql, text: `${sql}::text`, parse: (text) => `${literal(text)}::${type}` };
+  return { value: sql, sorted: sql, text: `${sql}::text`, parse: (text) => `${literal(text)}::${type}` };
 }
 
 /** Types of which all dialects have the same canonical text. Floats, intervals and documents are not among them. */

@@ -12,17 +12,22 @@ const GROUP = `((h0 % ${HASH_GROUPS}) + ${HASH_GROUPS}) % ${HASH_GROUPS}`;
 
 /** The SQL of a dialect for comparisons. */
 export interface DigestDialect {
-  /** The hashes of a row of these values: one or more integers, of which sums are taken. */
+  /** The hashes of a row with these values of its columns: one or more integers, of which sums are taken. */
   hashes(values: readonly string[], plan: DigestPlan): string[];
   /** A condition that is true for about one row in this number. */
   oneIn(rows: number): string;
   /** A text by which rows are grouped, so that only equal bytes are in one group. */
   bytes(text: string): string;
+  /**
+   * The rows of a query in a form by which the planner expects few groups of them. `empty`: a query of the same columns
+   * without rows. Absent: the planner needs none.
+   */
+  inFewGroups?(rows: string, empty: string): string;
 }
 
 /** A column as SQL. */
 export interface DigestColumn {
-  /** The value that is hashed, or several. */
+  /** What `hashes` takes. */
   value: string;
   /** The value that is compared and sorted: texts by their bytes. */
   sorted: string;
@@ -84,7 +89,9 @@ export class SqlDigester implements Digester {
     const { list, sums } = this.#hashes(plan);
     const hasKey = key.length > 0;
     const group = hasKey ? 'r' : GROUP;
-    const inner = this.#rows(hasKey ? [...list, `${rangeOf(bounds, this.#isBelow(plan))} as r`] : list);
+    const all = this.#rows(hasKey ? [...list, `${rangeOf(bounds, this.#isBelow(plan))} as r`] : list);
+    const empty = this.#rows([...list.map(() => 'cast(0 as bigint)'), ...(hasKey ? ['0'] : [])], ['false']);
+    const inner = this.sql.dialect.inFewGroups?.(all, empty) ?? all;
     const rows = await this.#select(`select ${group}, count(*), ${sums} from (${inner}) v group by ${group}`);
     const total = hasKey ? bounds.length + 1 : HASH_GROUPS;
     const found = Array.from({ length: total }, (): RowsDigest => ({ count: 0, sum: '' }));

@@ -8,6 +8,7 @@ import {
   catalogStreams,
   connectionStreams,
   connections,
+  customConnectors,
   notificationSettings,
   roles,
   savedViews,
@@ -100,6 +101,12 @@ export const AUDITED: readonly AuditedTable[] = [
       'retests',
       'free_end_told_at',
     ],
+  },
+  {
+    table: customConnectors,
+    type: 'custom_connector',
+    // `digest` and `version` are recorded. What they stand for has several megabytes.
+    bookkeeping: ['manifest', 'components', 'files', 'outline', 'etag', 'icon'],
   },
   {
     table: catalogStreams,

@@ -5,6 +5,7 @@ import { automationRouter } from './resources/automation/router.ts';
 import { billingRouter } from './resources/billing/router.ts';
 import { connectionsRouter } from './resources/connections/router.ts';
 import { connectorsRouter } from './resources/connectors/router.ts';
+import { customConnectorsRouter } from './resources/custom-connectors/router.ts';
 import { cutOverRouter } from './resources/connections/cut-over/router.ts';
 import { networkLogsRouter } from './resources/network-logs/router.ts';
 import { overviewRouter } from './resources/overview/router.ts';
@@ -22,6 +23,7 @@ export const appRouter = router({
   billing: billingRouter,
   connections: connectionsRouter,
   connectors: connectorsRouter,
+  custom_connectors: customConnectorsRouter,
   cut_over: cutOverRouter,
   overview: overviewRouter,
   roles: rolesRouter,

@@ -101,3 +101,44 @@ export const catalogStreams = pgTable(
     uniqueIndex('catalog_streams_name').on(t.account_connector_id, sql`coalesce(${t.namespace}, '')`, t.name),
   ],
 );
+
+/** Connectors that an account has added to its catalog, each from an Airbyte manifest. */
+export const customConnectors = pgTable(
+  'custom_connectors',
+  {
+    id: id(),
+    account_id: accountId(),
+    /** As `connector_name` of its sources: `custom.shop`. */
+    name: text('name').notNull(),
+    display_name: text('display_name').notNull(),
+    description: text('description').notNull(),
+    /** A data URL of an image. */
+    icon: text('icon'),
+    documentation_url: text('documentation_url'),
+    manifest: text('manifest').notNull(),
+    components: text('components'),
+    /** Further files by their path. */
+    files: jsonb('files').$type<Record<string, string>>(),
+    /** Where the manifest was fetched; null: it was uploaded. */
+    manifest_url: text('manifest_url'),
+    components_url: text('components_url'),
+    /** Of the manifest at its address. */
+    etag: text('etag'),
+    /** SHA-256 of the manifest and the other files, hexadecimal. */
+    digest: text('digest').notNull(),
+    /** The number of the manifest, beginning with 1. */
+    version: integer('version').notNull().default(1),
+    /** `ConnectorOutline` of the contract. */
+    outline: jsonb('outline').$type<Record<string, unknown>>().notNull(),
+    created_by: uuid('created_by').references(() => users.id),
+    created_at: createdAt(),
+    updated_at: updatedAt(),
+    revision: revision(),
+  },
+  (t) => [
+    check('custom_connectors_name_form', sql`${t.name} ~ '^custom\\.[a-z][a-z0-9_]{0,49}$'`),
+    check('custom_connectors_counts', sql`${t.version} >= 1 and ${t.revision} >= 1`),
+    check('custom_connectors_address', sql`${t.components_url} is null or ${t.manifest_url} is not null`),
+    uniqueIndex('custom_connectors_name').on(t.account_id, t.name),
+  ],
+);

@@ -2,7 +2,7 @@ import type { accounts, apiKeys, roles, savedViews, users } from './accounts.ts'
 import type { auditEvents, auditSeals } from './audit.ts';
 import type { events, tasks } from './automation.ts';
 import type { connectionStreams, connections } from './connections.ts';
-import type { accountConnectors, catalogStreams } from './connectors.ts';
+import type { accountConnectors, catalogStreams, customConnectors } from './connectors.ts';
 import type { customRunPlans } from './custom-runs.ts';
 import type { oauthConsents } from './oauth-consents.ts';
 import type { connectionRuns, streamRuns } from './runs.ts';
@@ -20,6 +20,7 @@ export type AuditSealRow = typeof auditSeals.$inferSelect;
 export type CaseRow = typeof cases.$inferSelect;
 export type CatalogStreamRow = typeof catalogStreams.$inferSelect;
 export type ConnectionRow = typeof connections.$inferSelect;
+export type CustomConnectorRow = typeof customConnectors.$inferSelect;
 export type CustomRunPlanRow = typeof customRunPlans.$inferSelect;
 export type DeliveryRow = typeof deliveries.$inferSelect;
 export type NotificationSettingsRow = typeof notificationSettings.$inferSelect;

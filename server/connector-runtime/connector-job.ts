@@ -4,6 +4,7 @@ import type {
   Cell,
   CheckResult,
   ConsentAnswer,
+  ConnectorOutline,
   ConsentRequest,
   Dataset,
   DefinitionDraft,
@@ -74,7 +75,12 @@ export interface DraftJob {
   openapi: string;
 }
 
-export type ConnectorJob = CallJob | ParseJob | DraftJob;
+/** Outlines the documents among the parameters. */
+export interface OutlineJob extends Pick<ConnectorSettings, 'name' | 'parameters'> {
+  operation: 'outline';
+}
+
+export type ConnectorJob = CallJob | ParseJob | DraftJob | OutlineJob;
 
 /** Part of the result. A discovery gives an item per stream, a read one per batch, the others one item. */
 export interface ConnectorItem {
@@ -94,6 +100,7 @@ export interface ConnectorItem {
   };
   parsed?: ParsedParameters;
   drafted?: DefinitionDraft;
+  outlined?: ConnectorOutline;
   mark?: LogMark;
   sequences?: SourceSequence[];
   advanced?: AdvancedSequence[];

@@ -23,6 +23,7 @@ import type {
   DraftJob,
   Exchanged,
   LockedSecret,
+  OutlineJob,
   ParseJob,
   Sample,
   SampleRequest,
@@ -33,6 +34,7 @@ const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 async function* doJob(job: ConnectorJob, parent: ParentCalls): AsyncGenerator<ConnectorItem> {
   if (job.operation === 'parse') yield { parsed: parsed(job) };
   else if (job.operation === 'draft') yield { drafted: drafted(job) };
+  else if (job.operation === 'outline') yield { outlined: outlined(job) };
   else yield* callConnector(job, parent);
 }
 
@@ -48,6 +50,14 @@ function drafted({ name, openapi }: DraftJob) {
     throw new ConfigurationError('draft_unsupported', `${name} has no definitions to draft`);
   }
   return connector.draftDefinition(openapi);
+}
+
+function outlined({ name, parameters }: OutlineJob) {
+  const connector = findConnector('source', name);
+  if (connector?.type !== 'source' || !connector.outline) {
+    throw new ConfigurationError('outline_unsupported', `${name} has no manifest`);
+  }
+  return connector.outline(parameters);
 }
 
 /** One call of a connector. What it opens is closed at its end. */

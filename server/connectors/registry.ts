@@ -38,11 +38,16 @@ const CONNECTORS: AnyConnector[] = [
   sampleDestination,
 ];
 
+/** A connector of an account, run by `airbyte_manifest`. Only the account knows whether it exists. */
+export const isCustomConnector = (name: string): boolean => /^custom\.[a-z][a-z0-9_]{0,49}$/.test(name);
+
 export const allConnectors = (): readonly AnyConnector[] => CONNECTORS;
 
 export function findConnector(type: 'source', name: string): AnySource | undefined;
 export function findConnector(type: 'destination', name: string): AnyDestination | undefined;
 export function findConnector(type: 'source' | 'destination', name: string): AnyConnector | undefined;
 export function findConnector(type: 'source' | 'destination', name: string): AnyConnector | undefined {
-  return CONNECTORS.find((connector) => connector.type === type && connector.name === name);
+  const found = CONNECTORS.find((connector) => connector.type === type && connector.name === name);
+  if (found || type !== 'source' || !isCustomConnector(name)) return found;
+  return { ...airbyteManifestSource, name };
 }

@@ -3,6 +3,7 @@ import postgres from 'postgres';
 import { cases, triggers } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
+import { manifestOf, streamOf } from '../connectors/manifest-support.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
 import { startHttpServer } from '../support/http-server.ts';
@@ -129,6 +130,28 @@ describe('sources draft', () => {
     expect(err).toContain('No stream for /me: The document describes no JSON response');
     const refused = await draft('swagger: "1.2"');
     expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('Not an OpenAPI 3 or Swagger 2 document')]);
+  }, 60_000);
+});
+
+describe('connectors', () => {
+  const manifest = (names: string[]) => JSON.stringify(manifestOf(names.map((name) => streamOf(name))));
+
+  test('adds a connector, shows what an update changes, updates and removes it: 0', async () => {
+    const added = await cli.run(['connectors', 'add', '-', '--name', 'shop', '--json'], {
+      input: manifest(['orders']),
+    });
+    expect([added.code, JSON.parse(added.out)]).toMatchObject([0, { name: 'custom.shop', streams: ['orders'] }]);
+    expect((await cli.run(['connectors', '--type', 'source'])).out).toContain('custom.shop');
+    expect((await cli.run(['connectors', 'custom.shop'])).out).toContain('Shop (source)');
+    const update = (...more: string[]) =>
+      cli.run(['connectors', 'update', 'custom.shop', '-', ...more], { input: manifest(['orders', 'refunds']) });
+    const shown = await update('--dry-run');
+    expect([shown.code, shown.out]).toEqual([0, expect.stringMatching(/added +stream +refunds/)]);
+    expect((await cli.run(['connectors', 'custom.shop', '--json'])).out).toContain('"version": "1"');
+    expect((await update('--yes')).code).toBe(0);
+    expect((await cli.run(['connectors', 'custom.shop', '--json'])).out).toContain('"version": "2"');
+    expect((await cli.run(['connectors', 'delete', 'custom.shop', '--yes'])).code).toBe(0);
+    expect((await cli.run(['connectors', 'custom.shop'])).code).toBe(4);
   }, 60_000);
 });
 

@@ -2,6 +2,7 @@ import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { Changing, Creating, Testing } from '../actions/account-connectors.ts';
 import type { Previewing } from '../actions/preview-page.ts';
 import type { Cli } from '../context.ts';
+import { addConnector, removeConnector, updateConnector } from './custom-connectors.ts';
 import type { Shown } from '../output.ts';
 import {
   accountConnectorNames,
@@ -20,7 +21,15 @@ import {
   yes,
 } from './parameters.ts';
 
-export const connectors = buildCommand<Shown & { type?: 'source' | 'destination' }, [string?], Cli>({
+/** What follows `connectors`, where the verb can be left out. */
+const namesAndVerbs = async (cli: Cli) => [
+  'add',
+  'update',
+  'delete',
+  ...(await Promise.resolve(connectorNames(cli)).catch(() => [])),
+];
+
+const listConnectors = buildCommand<Shown & { type?: 'source' | 'destination' }, [string?], Cli>({
   loader: async () => withCli((await import('../actions/connectors.ts')).connectors),
   parameters: {
     flags: {
@@ -28,11 +37,19 @@ export const connectors = buildCommand<Shown & { type?: 'source' | 'destination'
       type: { kind: 'enum', values: ['source', 'destination'], brief: 'Filter by type', optional: true },
     },
     aliases: shownAliases,
-    positional: oneOrNone('name', 'Connector name; shows its parameters', connectorNames),
+    positional: oneOrNone('name', 'Connector name; shows its parameters', namesAndVerbs),
   },
   docs: help('List connectors, or show the parameters of one', {
-    examples: ['connectors --type source', 'connectors postgres'],
+    about: '`connectors` alone lists them, too.',
+    examples: ['connectors list --type source', 'connectors list postgres'],
   }),
+});
+
+/** `connectors` and `connectors postgres` need no verb. */
+export const connectors = buildRouteMap<string, Cli>({
+  routes: { list: listConnectors, add: addConnector, update: updateConnector, delete: removeConnector },
+  defaultCommand: 'list',
+  docs: { brief: 'List connectors, and add those of the account' },
 });
 
 const set = textsFlag('Parameter value; repeatable', 'name=value');

@@ -5,6 +5,7 @@ import { describeStream } from './schema/describe-stream.ts';
 import { allPages, readingOf } from './retrievers/slices.ts';
 import { withRequests } from '../kits/rest/read-scope.ts';
 import { readStream } from './read.ts';
+import { outlineManifest } from './schema/outline.ts';
 import { streamOf, streamsOf } from './resolvers/streams.ts';
 import { type Context, type FoundStream, openManifest, type Runtime } from './runtime/runtime.ts';
 import { AirbyteManifestConfig } from './runtime/settings.ts';
@@ -25,6 +26,7 @@ export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
   check: checkManifest,
   discover,
   read: readStream,
+  outline: outlineManifest,
 });
 
 /** The first page of each stream that the manifest names for its check. */

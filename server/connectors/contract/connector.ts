@@ -15,6 +15,7 @@ import type { PublishGroup, SnapshotKeeper } from './snapshot.ts';
 import type {
   Dataset,
   DestinationSyncMode,
+  LogicalType,
   OriginComparison,
   SourceOrigin,
   StreamSchema,
@@ -92,6 +93,24 @@ export interface DefinitionDraft {
   /** Names of the values that the definition uses. */
   config: string[];
   secrets: string[];
+}
+
+/** What a manifest declares, without any request. */
+export interface ConnectorOutline {
+  streams: {
+    name: string;
+    primary_key: string[];
+    cursor_field: string | null;
+    /** Logical types by column; null: found by requests. */
+    fields: Record<string, LogicalType> | null;
+  }[];
+  /** Settings that its sources need. `name` is the path, joined with dots. */
+  parameters: { name: string; type: string; required: boolean; secret: boolean }[];
+  /** Parts that are not supported. */
+  unsupported: { place: string; what: string }[];
+  /** Hashes of everything that decides where the secrets of its sources are sent. */
+  directs_secrets: string[];
+  documentation_url: string | null;
 }
 
 interface ConnectorBase<Config> extends ConnectorDescription {
@@ -199,6 +218,8 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   tryPage?(ctx: ConnectorContext<Config>, stream_name: string | null): Promise<TriedPage>;
   /** Drafts a definition from an OpenAPI document. Sends no requests. @throws ConfigurationError */
   draftDefinition?(openapi: string): DefinitionDraft;
+  /** What the documents among these parameters declare. Sends no requests. @throws ConfigurationError */
+  outline?(parameters: Record<string, unknown>): ConnectorOutline;
   /** Opens a snapshot of a stream for a comparison with its destination. */
   digest?(ctx: ConnectorContext<Config>, comparison: SourceComparison): Promise<Digester>;
   /** The sequences that number rows of these tables, and those of their schemas that belong to no column. */

@@ -1,5 +1,6 @@
 import { type AccountConnectorRow, accountConnectors } from '../../../db/schema/index.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
+import { keepCustomConnector, parametersOfConnector } from '../access/custom-connectors.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
 import { requireRecentSignIn } from '../access/step-up.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
@@ -36,6 +37,7 @@ export async function createAccountConnector(
     const inside = { ...ctx, db };
     await checkLimit(inside, await accountPlan(inside), { limit: `max_${row.connector_type}s`, range: input.usage });
     await refuseDuplicateName(input.connector_type, db.insert(accountConnectors).values(row));
+    await keepCustomConnector(inside, row);
     await openInbox(db, row);
     if (input.oauth_consent) await spendConsent(db, input.oauth_consent);
     await emitAccountConnectorEvent(inside, 'account_connector_created', { row });
@@ -51,7 +53,8 @@ async function consented(ctx: Ctx, input: CreateAccountConnectorRequest): Promis
   const { oauth_consent: consent, parameters: given } = input;
   if (!consent) return input;
   const connector = namedConnector(ctx, input);
-  const use = { connector, consent, account_connector_id: null, given, stored: {} };
+  const stored = await parametersOfConnector(ctx, input);
+  const use = { connector, consent, account_connector_id: null, given, stored };
   return { ...input, parameters: await withConsent(ctx, use) };
 }
 
@@ -73,7 +76,8 @@ export async function draftOf(ctx: Ctx, input: CreateAccountConnectorRequest): P
   const connector = namedConnector(ctx, input);
   const ssh_tunnel = tunnelAfter(ctx, input.ssh_tunnel, null);
   refuseUnsupported(connector, input);
-  const { all, lacks_credentials } = await checkParameters(ctx, connector, input.parameters, {});
+  const own = await parametersOfConnector(ctx, input);
+  const { all, lacks_credentials } = await checkParameters(ctx, connector, input.parameters, own);
   const row = draftRow(ctx.deps, ctx.principal, input);
   return {
     ...row,

@@ -5,6 +5,7 @@ import {
   accountConnectors,
   catalogStreams,
   connections,
+  customConnectors,
   users,
 } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -34,9 +35,17 @@ const select = (db: Db) =>
       created_by: { id: users.id, name: users.full_name, email: users.email },
       connections_count: uses,
       streams_count: streams,
+      custom: { display_name: customConnectors.display_name, version: customConnectors.version },
     })
     .from(accountConnectors)
-    .leftJoin(users, eq(users.id, accountConnectors.created_by));
+    .leftJoin(users, eq(users.id, accountConnectors.created_by))
+    .leftJoin(
+      customConnectors,
+      and(
+        eq(customConnectors.account_id, accountConnectors.account_id),
+        eq(customConnectors.name, accountConnectors.connector_name),
+      ),
+    );
 
 type AccountConnectorRecord = Awaited<ReturnType<typeof select>>[number];
 
@@ -121,13 +130,13 @@ export async function connectionsUsing(ctx: Ctx, id: string): Promise<string[]> 
 }
 
 function present(record: AccountConnectorRecord): AccountConnectorSchema {
-  const { row } = record;
+  const { row, custom } = record;
   const connector = findConnector(row.connector_type as 'source', row.connector_name);
   return {
     ...row,
     connector_id: connectorId({ type: row.connector_type, name: row.connector_name }),
-    connector_display_name: connector?.display_name ?? row.connector_name,
-    connector_version: connector?.version ?? '0.0.0',
+    connector_display_name: custom?.display_name ?? connector?.display_name ?? row.connector_name,
+    connector_version: custom ? String(custom.version) : (connector?.version ?? '0.0.0'),
     is_authenticated: row.status !== 'pending_auth' && row.status !== 'needs_reauth',
     ssh_tunnel: presentTunnel(row.ssh_tunnel),
     connections_count: record.connections_count,

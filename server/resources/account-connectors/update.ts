@@ -1,15 +1,16 @@
-import { and, eq, inArray, isNull, or } from 'drizzle-orm';
-import { type AccountConnectorRow, accountConnectors, connectionRuns, connections } from '../../../db/schema/index.ts';
+import { and, eq, isNull } from 'drizzle-orm';
+import { type AccountConnectorRow, accountConnectors } from '../../../db/schema/index.ts';
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
 import { secretNames } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import { openParameters } from '../../connector-runtime/connector-secrets.ts';
-import { LIVE_RUN } from '../../pipeline/run-states.ts';
 import type { StoredTunnel } from '../../connector-runtime/tunnel-settings.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { connectorId } from '../../api/connector-id.ts';
+import { refuseOtherDocuments } from '../access/custom-connectors.ts';
 import { discoverCatalogTask } from '../access/discovery-task.ts';
+import { refuseWhileRunning } from '../access/live-runs.ts';
 import { requireRecentSignIn } from '../access/step-up.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import { emitAccountConnectorEvent, emitTransition } from './events.ts';
@@ -47,7 +48,7 @@ export async function updateAccountConnector(
   refuseUnsupported(connector, input);
   const changed_fields = Object.keys(changes).filter((key) => !UNTOLD.includes(key));
   if (changed_fields.length === 0) return getAccountConnector(ctx, input);
-  if (retest) await refuseWhileRunning(ctx, row);
+  if (retest) await refuseWhileRunning(ctx, [row.id], 'Host and credentials');
   const tested = retest && changes.status === 'pending_test' && input.test_connection !== false;
   const outcome = tested ? (await testRow(ctx.deps, { ...row, ...changes }, actorOf(ctx.principal))).outcome : {};
   await ctx.db.transaction((db) =>
@@ -111,6 +112,7 @@ async function changesOf(
   if (tunnelled) changes.ssh_tunnel = ssh_tunnel;
   if (!input.parameters && !tunnelled) return { changes, retest: false };
   const before = openParameters(ctx.deps, row);
+  refuseOtherDocuments(row.connector_name, input.parameters ?? {}, before);
   const { all, lacks_credentials } = await checkParameters(ctx, connector, input.parameters ?? {}, before);
   const known = Object.fromEntries(Object.entries(all).filter(([, value]) => value != null));
   const same = Bun.deepEquals(before, known);
@@ -130,25 +132,6 @@ async function changesOf(
 
 const expiryChange = (row: AccountConnectorRow, credentials_expire_at: string | null): Changes =>
   credentials_expire_at === row.credentials_expire_at ? {} : { credentials_expire_at, announced_days: [] };
-
-/** A run in progress would continue partly with the old settings and partly with the new ones. */
-async function refuseWhileRunning(ctx: Ctx, row: AccountConnectorRow): Promise<void> {
-  const live = await ctx.db
-    .select({ id: connectionRuns.id })
-    .from(connectionRuns)
-    .innerJoin(connections, eq(connections.id, connectionRuns.connection_id))
-    .where(
-      and(
-        or(eq(connections.source_id, row.id), eq(connections.destination_id, row.id)),
-        isNull(connections.deleted_at),
-        inArray(connectionRuns.status, LIVE_RUN),
-      ),
-    );
-  if (live.length === 0) return;
-  throw badRequest('run_active', 'Host and credentials cannot be changed during a run', {
-    connection_run_ids: live.map((run) => run.id),
-  });
-}
 
 async function store(
   ctx: Ctx,

@@ -1,5 +1,7 @@
+import type { CustomConnectorRow } from '../../../db/schema/index.ts';
 import type { AnyConnector } from '../../connectors/contract/connector.ts';
 import { type ConnectorParameter, describeParameters } from '../../connectors/contract/parameters.ts';
+import { findConnector } from '../../connectors/registry.ts';
 import { isApplication } from '../../pipeline/connection-kind.ts';
 import { connectorId } from '../../api/connector-id.ts';
 import type { ConnectorParameterSchema, ConnectorSchema } from './schema.ts';
@@ -16,6 +18,28 @@ export function presentConnector(connector: AnyConnector): ConnectorSchema {
   const shown = present(connector);
   presented.set(connector, shown);
   return shown;
+}
+
+/** Parameters that are the same for all sources of a custom connector. */
+const FIXED: readonly string[] = ['manifest', 'components', 'files'];
+
+/** A connector that an account has added to its catalog. */
+export function presentCustomConnector(row: CustomConnectorRow): ConnectorSchema {
+  const shown = presentConnector(findConnector('source', 'airbyte_manifest')!);
+  const { name, display_name, description, icon, documentation_url, version, created_at, updated_at } = row;
+  return {
+    ...shown,
+    id: connectorId({ type: 'source', name }),
+    name,
+    display_name,
+    description,
+    icon_url: icon,
+    documentation_url,
+    version: String(version),
+    parameters: shown.parameters.filter((parameter) => !FIXED.includes(parameter.name)),
+    created_at,
+    updated_at,
+  };
 }
 
 function present(connector: AnyConnector): ConnectorSchema {

@@ -34,8 +34,8 @@ export const ConnectorRights = z
 type ConnectorRights = z.infer<typeof ConnectorRights>;
 
 /** What the user of these settings needs in the other system. @throws ApiError 404 */
-export function connectorRights(ctx: Pick<Ctx, 'deps'>, input: ConnectorRightsRequest): ConnectorRights {
-  getConnector(ctx, input);
+export async function connectorRights(ctx: Ctx, input: ConnectorRightsRequest): Promise<ConnectorRights> {
+  await getConnector(ctx, input);
   const connector = findConnector(input.connector_type as 'source', input.connector_name)!;
   return { statements: connector.rights?.(usable(connector, input.parameters)) ?? null };
 }

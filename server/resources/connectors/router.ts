@@ -12,11 +12,12 @@ export const connectorsRouter = router({
       rest('GET', '/connectors', {
         operation_id: 'list_connectors',
         summary: 'List connectors',
-        description: 'Sources, then destinations, each by name.',
+        description:
+          'Sources, then destinations, each by name. Those that the account has added are named `custom.` and their name.',
       }),
     )
     .output(z.array(ConnectorSchema))
-    .query(() => listConnectors()),
+    .query(({ ctx }) => listConnectors(ctx)),
   rights: read
     .concat(
       rest('POST', '/connector_rights', {

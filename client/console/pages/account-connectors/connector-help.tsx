@@ -16,7 +16,12 @@ interface ConnectorHelpProps {
 export const ConnectorHelp = ({ connector, values }: ConnectorHelpProps) => (
   <div className="stack">
     <Rights connector={connector} values={values} />
-    <Documentation name={connector.name} />
+    {connector.documentation_url !== null && (
+      <a href={connector.documentation_url} target="_blank" rel="noopener noreferrer">
+        Documentation of {connector.display_name}
+      </a>
+    )}
+    <Documentation name={connector.name.startsWith('custom.') ? 'airbyte_manifest' : connector.name} />
   </div>
 );
 

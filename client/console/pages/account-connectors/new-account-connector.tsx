@@ -13,10 +13,13 @@ import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
 import { useAction } from '../../use-action.ts';
+import { AddConnector } from './add-connector.tsx';
 import { ConnectionString } from './connection-string.tsx';
 import { ConnectorHelp } from './connector-help.tsx';
+import { ConnectorMark } from './connector-mark.tsx';
 import { Consent } from './consent.tsx';
 import { OpenApiDraft } from './openapi-draft.tsx';
+import { UpdateConnector } from './update-connector.tsx';
 import { notifySaved } from './use-test.ts';
 
 type Connector = RouterOutputs['connectors']['list'][number];
@@ -32,9 +35,12 @@ export default function NewAccountConnectorPage() {
       back={{ href: `/console/${type}s`, label: type === 'source' ? 'Sources' : 'Destinations' }}
       {...(selected && {
         actions: (
-          <Button variant="default" onClick={() => setSelected(null)}>
-            Change connector
-          </Button>
+          <>
+            <UpdateConnector connector_name={selected.name} onUpdated={() => setSelected(null)} />
+            <Button variant="default" onClick={() => setSelected(null)}>
+              Change connector
+            </Button>
+          </>
         ),
       })}
     >
@@ -80,14 +86,15 @@ export function ConnectorGallery({
     <QueryView query={connectors}>
       {(list) => (
         <div className="stack">
-          <SearchField label="Search connectors" value={text} onChange={setText} />
+          <div className="row">
+            <SearchField label="Search connectors" value={text} onChange={setText} />
+            {type === 'source' && <AddConnector />}
+          </div>
           <ul className="connector-cards">
             {list.filter(fits).map((connector) => (
               <li key={connector.id}>
                 <button type="button" className="card connector-card" onClick={() => onSelect(connector)}>
-                  <span className="connector-mark" aria-hidden="true">
-                    {connector.display_name.slice(0, 2)}
-                  </span>
+                  <ConnectorMark connector={connector} />
                   <span className="grow">
                     <b>{connector.display_name}</b>
                     <span className="dimmed">{connector.description}</span>

@@ -21,6 +21,8 @@ export interface Manifest {
   specification: Record<string, unknown> | null;
   /** `spec.advanced_auth`, not validated. */
   advanced_auth: unknown;
+  /** `spec.documentation_url`, not validated. */
+  documentation_url: string | null;
   /** In the order of the document. */
   unsupported: Unsupported[];
   /** Names of the streams that are left out. */
@@ -79,10 +81,11 @@ function understand(document: JsonObject): Manifest {
   const { rest, left_out } = withoutUnsupported(document, issues);
   const usable = result.success ? result : DeclarativeSource.safeParse(rest);
   const isEmpty = LISTS.every((list) => !(usable.data?.[list].length ?? 0));
-  const advanced_auth = isObject(document.spec) ? document.spec.advanced_auth : undefined;
+  const { advanced_auth, documentation_url: documentation } = isObject(document.spec) ? document.spec : {};
   return {
     source: usable.success && !isEmpty ? usable.data : null,
     advanced_auth,
+    documentation_url: typeof documentation === 'string' ? documentation : null,
     specification,
     unsupported,
     left_out,

@@ -91,7 +91,7 @@ const sourceType = (property: Property): string | null => {
 };
 
 /** The type of a JSON Schema property, by the rules of Airbyte's destinations. */
-function typeOf(property: Property | boolean): LogicalType {
+export function typeOf(property: Property | boolean): LogicalType {
   if (typeof property !== 'object') return 'json';
   const { type, format, airbyte_type } = property;
   const choices = property.oneOf ?? property.anyOf;

@@ -7,6 +7,7 @@ import type { AnyConnector } from '../../../connectors/contract/connector.ts';
 import { ConnectorError } from '../../../connectors/contract/errors.ts';
 import { findConnector } from '../../../connectors/registry.ts';
 import { badRequest, notFound } from '../../../platform/errors.ts';
+import { parametersOfConnector, refuseOtherDocuments } from '../../access/custom-connectors.ts';
 import { draftRow } from '../../access/draft-row.ts';
 import { overlayParameters, refuseReferences, sealParameters } from '../parameters.ts';
 import { findAccountConnector } from '../query.ts';
@@ -78,7 +79,10 @@ async function candidateOf(
     throw badRequest('consent_unsupported', `${connector_name} has no consent`, { field: 'connector_name' });
   }
   refuseReferences(ctx, connector, given);
-  const before = stored ? openParameters(ctx.deps, stored) : {};
+  const before = stored
+    ? openParameters(ctx.deps, stored)
+    : await parametersOfConnector(ctx, { connector_name, parameters: given });
+  refuseOtherDocuments(connector_name, given, before);
   const parameters = overlayParameters(connector, given, before);
   requireSecretsAgain(connector, { before, after: parameters, given });
   const row = stored ?? draftRow(ctx.deps, ctx.principal, { name: 'Consent', connector_type, connector_name });

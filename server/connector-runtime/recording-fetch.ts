@@ -5,6 +5,7 @@ import { activeSpan, type Span } from '../platform/tracing/span.ts';
 import { EgressError, type EgressRules } from '../platform/net/egress-rules.ts';
 
 const BODY_LIMIT = 64 * 1024;
+const LAST_REQUEST_MS = 10_000;
 
 /**
  * A fetch that records every request, aborts with `signal` and reaches only addresses that the egress rules allow.
@@ -35,8 +36,10 @@ export function recordingFetch(
     });
     const start = performance.now();
     try {
+      // As in browsers, `keepalive` is for a request that outlives what sent it, such as the end of a job after a stop.
+      const own = init.keepalive ? [AbortSignal.timeout(LAST_REQUEST_MS)] : [signal];
       const response = await guarded(request, {
-        signal: init.signal ? AbortSignal.any([signal, init.signal]) : signal,
+        signal: AbortSignal.any(init.signal ? [...own, init.signal] : own),
       });
       span?.set({ 'http.response.status_code': response.status });
       return watchBody(response, (received) => {

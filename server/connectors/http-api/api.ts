@@ -8,7 +8,7 @@ import { sharedLimiter } from '../kits/rest/rate-limiter.ts';
 import { INTERACTIVE } from '../kits/rest/retry.ts';
 import type { HttpRequest } from '../kits/rest/send.ts';
 import { REQUEST_PARTS } from '../kits/rest/signing/signatures.ts';
-import type { Definition, StreamDefinition } from './definition.ts';
+import type { Definition, JobRequest, StreamDefinition } from './definition.ts';
 import { parseDefinition } from './parse-definition.ts';
 import type { HttpApiConfig } from './settings.ts';
 import { renderEntries, renderJson, requireText, type TemplateScope } from '../kits/rest/template.ts';
@@ -25,6 +25,8 @@ export interface Api {
   origins: ReadonlySet<string>;
   scope: Pick<TemplateScope, 'config' | 'secrets'>;
   guards: CompletenessGuards;
+  /** For a check: fewer retries and short timeouts. */
+  interactive: boolean;
 }
 
 /**
@@ -56,7 +58,16 @@ export function openApi(ctx: Context, options: { interactive: boolean }): Api {
     timeout_seconds,
     max_bytes: definition.max_page_bytes,
   });
-  return { ctx, definition, client, base, origins, scope, guards: new CompletenessGuards() };
+  return {
+    ctx,
+    definition,
+    client,
+    base,
+    origins,
+    scope,
+    guards: new CompletenessGuards(),
+    interactive: options.interactive,
+  };
 }
 
 /** The text to sign refers to each request, so that its references stay. */
@@ -84,14 +95,17 @@ const ACCEPTED: Record<StreamDefinition['format'], string> = {
   xml: 'application/xml, text/xml',
 };
 
+interface PlacedRequest {
+  scope: TemplateScope;
+  position: Position;
+  /** Of a job; absent: the one of the stream. */
+  request?: JobRequest | undefined;
+}
+
 /** The request for one page. @throws ConfigurationError when a value in the path is missing */
-export function pageRequest(
-  api: Api,
-  stream: StreamDefinition,
-  at: { scope: TemplateScope; position: Position },
-): HttpRequest {
-  const { request, pagination } = stream;
-  const { position } = at;
+export function pageRequest(api: Api, stream: StreamDefinition, at: PlacedRequest): HttpRequest {
+  const { pagination } = stream;
+  const { position, request = stream.request } = at;
   const size = 'size' in pagination ? pagination.size : null;
   const { token, number, offset } = position;
   const scope = { ...at.scope, page: { token, number, offset, size } };

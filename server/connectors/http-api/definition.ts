@@ -5,6 +5,7 @@ import { referencesIn } from '../kits/rest/template.ts';
 
 const setting = template('config', 'secrets');
 const inRequest = template('config', 'secrets', 'cursor', 'window', 'parent', 'page');
+const inJob = template('config', 'secrets', 'cursor', 'window', 'parent', 'page', 'job');
 
 const tokenEndpoint = {
   token_url: setting,
@@ -121,17 +122,51 @@ const Property = z.strictObject({
 });
 export type Property = z.infer<typeof Property>;
 
+const requestOf = <Method extends string>(methods: readonly Method[], text: typeof inRequest) => ({
+  method: z.enum(methods).default(methods[0] as Method),
+  path: text,
+  query: z.record(name, text).default({}),
+  headers: z.record(name, text).default({}),
+  /** JSON. Any text in it may contain references. */
+  body: z.json().optional(),
+});
+const JobRequest = z.strictObject(requestOf(['GET', 'POST', 'PUT', 'DELETE'], inJob));
+export type JobRequest = z.infer<typeof JobRequest>;
+
+const statuses = z.array(z.union([z.string(), z.number(), z.boolean()]).transform(String)).max(50);
+/** The service prepares the records: `request` creates a job, whose results are read once it is completed. */
+const Job = z.strictObject({
+  /** Selects the id in the response of `request`, for `{{ job.id }}`. */
+  id: selector.default('id'),
+  poll: JobRequest,
+  /** Selects the status in the response of `poll`. */
+  status: selector.default('status'),
+  completed: statuses.min(1),
+  failed: statuses.default([]),
+  /** The service has dropped the job. It is created again, once. */
+  expired: statuses.default([]),
+  /** The job has no records. */
+  empty: statuses.default([]),
+  /** Absent: every other status. */
+  running: statuses.optional(),
+  /** The first pause between two polls. Each is half as long again as the one before. Retry-After takes precedence. */
+  interval_seconds: z.number().min(0.01).max(3600).default(1),
+  max_interval_seconds: z.number().min(0.01).max(3600).default(30),
+  timeout_seconds: z.number().min(1).max(86_400).default(3600),
+  /** The request for the result. */
+  download: JobRequest.optional(),
+  /** Selects the URL of the result, or a list of them, in the last response of `poll`. */
+  urls: selector.optional(),
+  /** Ends a job whose result is not needed: after an error, a stop or too long a time. */
+  cancel: JobRequest.optional(),
+});
+export type Job = z.infer<typeof Job>;
+
 const Stream = z.strictObject({
   name,
   description: z.string().max(2000).nullable().default(null),
-  request: z.strictObject({
-    method: z.enum(['GET', 'POST']).default('GET'),
-    path: inRequest,
-    query: z.record(name, inRequest).default({}),
-    headers: z.record(name, inRequest).default({}),
-    /** JSON. Any text in it may contain references. */
-    body: z.json().optional(),
-  }),
+  request: z.strictObject(requestOf(['GET', 'POST', 'PUT'], inRequest)),
+  job: Job.optional(),
   /** How responses are written. */
   format: z.enum(['json', 'json_lines', 'csv', 'xml']).default('json'),
   /** Of CSV. */
@@ -212,16 +247,22 @@ type Problem = [path: string[], message: string];
 
 function streamProblems(streams: StreamDefinition[], index: number): Problem[] {
   const stream = streams[index] as StreamDefinition;
-  const { pagination, incremental, parent, request } = stream;
-  const references = referencesIn(JSON.stringify(request));
+  const { pagination, incremental, parent, request, job } = stream;
+  const references = referencesIn(JSON.stringify([request, job]));
+  const paged = job ? referencesIn(JSON.stringify(job.download ?? {})) : references;
   const refersTo = (start: string) => references.some((one) => one === start || one.startsWith(`${start}.`));
   const problems: Problem[] = [];
   if (streams.findIndex((one) => one.name === stream.name) !== index)
     problems.push([['name'], 'another stream has the same name']);
   const carrier = CARRIERS[pagination.type];
-  if (carrier && !refersTo(carrier)) {
-    problems.push([['request'], `the request must use {{ ${carrier} }}, or every page would be the first`]);
+  if (carrier && !paged.includes(carrier)) {
+    problems.push([
+      [job ? 'job' : 'request'],
+      `the request must use {{ ${carrier} }}, or every page would be the first`,
+    ]);
   }
+  if (job && (job.download === undefined) === (job.urls === undefined))
+    problems.push([['job'], 'a job needs either download or urls']);
   if (refersTo('parent') && !parent)
     problems.push([['request'], 'the request refers to a parent, but the stream has none']);
   if (!incremental && (refersTo('cursor') || refersTo('window'))) {

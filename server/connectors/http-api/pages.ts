@@ -1,5 +1,5 @@
 import { DataError } from '../contract/errors.ts';
-import { csvRecords, jsonLines, xmlOf } from '../kits/rest/bodies.ts';
+import { csvRecords, jsonLines, xmlOf } from '../kits/rest/bodies/bodies.ts';
 import { createPaginator, type Position } from '../kits/rest/pagination.ts';
 import { type Fetched, prefetched, type ReadResponse, slicesAhead } from '../kits/rest/prefetch-pages.ts';
 import { type ApiRecord, firstRecords, parseResponse, type RecordPage, recordsOf } from '../kits/rest/records.ts';
@@ -8,6 +8,7 @@ import type { HttpRequest, HttpResponse } from '../kits/rest/send.ts';
 import { type Api, pageRequest, streamOf } from './api.ts';
 import { cursorScale, requestValue, type Slice, slicesOf } from './datetime-cursor.ts';
 import type { StreamDefinition } from './definition.ts';
+import { downloadsOf, type Reading } from './jobs.ts';
 import { errorJudge } from './errors-in-responses.ts';
 import { renderText, type TemplateScope } from '../kits/rest/template.ts';
 
@@ -52,12 +53,21 @@ export async function firstPage(
     if (!record) return nothing;
     scope.parent = record;
   }
-  const fetcher = pageFetcher(api, stream, scope);
+  const first = await firstDownload(api, stream, scope);
+  if (!first) return nothing;
+  const fetcher = pageFetcher(api, stream, first);
   const { page, next } = (await fetcher.fetch(fetcher.first))();
   for (const record of page.records) {
     for (const [column, field] of Object.entries(parent?.fields ?? {})) record[column] = scope.parent?.[field] ?? null;
   }
-  return { records: page.records, next: next && pageRequest(api, stream, { scope, position: next }) };
+  return { records: page.records, next: next && fetcher.requestFor(next) };
+}
+
+/** What the pages of a stream without a job, or of the first result of its job, are read from. Null: there is none. */
+async function firstDownload(api: Api, stream: StreamDefinition, scope: TemplateScope): Promise<Reading | null> {
+  if (!stream.job) return { scope, download: null };
+  for await (const download of downloadsOf({ api, stream, job: stream.job, scope })) return download;
+  return null;
 }
 
 async function* readRecords(api: Api, stream: StreamDefinition): AsyncGenerator<ApiRecord> {
@@ -79,15 +89,26 @@ function sliceScope({ incremental }: StreamDefinition, { start, end }: Slice): T
   return { cursor: from, window: { start: from, end: requestValue(end, 'end', incremental) } };
 }
 
-/** The pages of one request. The next ones are fetched while the consumer works on the current one. */
-const pagesOf = (api: Api, stream: StreamDefinition, scope: TemplateScope): AsyncGenerator<RecordPage> => {
+/** The pages of one request, or of all results of a job. */
+async function* pagesOf(api: Api, stream: StreamDefinition, scope: TemplateScope): AsyncGenerator<RecordPage> {
+  if (!stream.job) yield* requestedPages(api, stream, { scope, download: null });
+  else {
+    for await (const reading of downloadsOf({ api, stream, job: stream.job, scope }))
+      yield* requestedPages(api, stream, reading);
+  }
+}
+
+/** The next pages are fetched while the consumer works on the current one. */
+function requestedPages(api: Api, stream: StreamDefinition, reading: Reading): AsyncGenerator<RecordPage> {
   const { requests_per_second, concurrency } = api.definition.rate_limit;
   // Where requests are limited, none should be spent on a page that may not exist.
   const max_ahead = requests_per_second === undefined ? concurrency : 1;
-  return prefetched({ ...pageFetcher(api, stream, scope), max_ahead, signal: api.ctx.signal });
-};
+  return prefetched({ ...pageFetcher(api, stream, reading), max_ahead, signal: api.ctx.signal });
+}
 
-function pageFetcher(api: Api, stream: StreamDefinition, scope: TemplateScope) {
+const NO_REQUEST = { method: 'GET', headers: { accept: '*/*' }, body: null };
+
+function pageFetcher(api: Api, stream: StreamDefinition, { scope, download }: Reading) {
   const { pagination } = stream;
   const select = selectorOf(stream.records);
   const paginator = createPaginator(pagination, api.origins);
@@ -112,12 +133,17 @@ function pageFetcher(api: Api, stream: StreamDefinition, scope: TemplateScope) {
     page.records = items.records;
     return { page, next: paginator.next(position, { response, json, records: records.length }) };
   };
+  const requestFor = (position: Position): HttpRequest => {
+    const at = { scope, position, request: stream.job?.download };
+    if (download && !position.address) return { ...NO_REQUEST, url: download, may_leave: true };
+    return { ...pageRequest(api, stream, at), ...(stream.job && { may_leave: true }) };
+  };
   const fetch = async (position: Position): Promise<ReadResponse<RecordPage, Position>> => {
-    const request = pageRequest(api, stream, { scope, position });
+    const request = requestFor(position);
     const response = await api.client.send(request, { statuses: ends, errorIn: judge.errorIn });
     return () => read(position, response);
   };
-  return { first: paginator.first, fetch, predict: paginator.predict };
+  return { first: paginator.first, fetch, predict: paginator.predict, requestFor };
 }
 
 /** A response as the value that selectors look into. */

@@ -1,4 +1,4 @@
-import { csvRecords, jsonLines, linesOf, xmlOf } from '../../kits/rest/bodies.ts';
+import { csvRecords, jsonLines, linesOf, xmlOf } from '../../kits/rest/bodies/bodies.ts';
 import { parseResponse } from '../../kits/rest/records.ts';
 import type { HttpResponse } from '../../kits/rest/send.ts';
 import { DataError } from '../../contract/errors.ts';

@@ -1,5 +1,5 @@
-import { ConfigurationError, RetryableError, TimeoutError } from '../../contract/errors.ts';
-import { pause } from '../../kits/rest/rate-limiter.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
+import { completedJob, type JobStatus, outlivingContext, type PolledJob } from '../../kits/rest/jobs.ts';
 import { parseExactly } from '../../cells/json-line.ts';
 import type { HttpRequester } from '../components/request-components.ts';
 import type { Job, Retriever } from '../components/stream-components.ts';
@@ -32,22 +32,29 @@ const MAX_PAUSE_MS = 10_000;
 
 /** Creates a job at the service, waits until it is completed, and returns what can be downloaded. */
 export async function* downloadsOf(reading: JobReading, job: Job): AsyncGenerator<Download> {
-  const created = await send(reading, job.creation_requester, {});
-  const creation_response = responseScope(created.seen, created.headers);
-  const extra = inSlice(reading.scope, { creation_response });
-  let isOver = false;
-  try {
-    const polled = await completed(reading, job, extra);
-    isOver = true;
-    if (!polled) return;
-    const polling_response = responseScope(polled.seen, polled.headers);
-    const known = { creation_response, polling_response };
-    for (const download_target of await targetsOf(reading, job, { seen: polled.seen, known }))
-      yield downloadOf(reading, inSlice(reading.scope, { ...known, download_target }), download_target);
-    if (job.delete_requester) await send(reading, job.delete_requester, extra);
-  } finally {
-    if (!isOver && job.abort_requester) await send(reading, job.abort_requester, extra).catch(() => {});
-  }
+  const { runtime, name, scope } = reading;
+  const knownOf = ({ seen, headers }: Sent) => ({ creation_response: responseScope(seen, headers) });
+  const ended = await completedJob(
+    {
+      create: () => send(reading, job.creation_requester, {}),
+      poll: (created) => poll(reading, job, inSlice(scope, knownOf(created))),
+      cancel: (created) => cancel(reading, job, inSlice(scope, knownOf(created))),
+    },
+    {
+      name,
+      signal: runtime.ctx.signal,
+      timeout_ms: timeoutOf(reading, job) * 60_000,
+      first_pause_ms: FIRST_PAUSE_MS,
+      max_pause_ms: MAX_PAUSE_MS,
+      recreations: 0,
+    },
+  );
+  if (!ended) return;
+  const { seen, headers } = ended.response;
+  const known = { ...knownOf(ended.job), polling_response: responseScope(seen, headers) };
+  for (const download_target of await targetsOf(reading, job, { seen, known }))
+    yield downloadOf(reading, inSlice(scope, { ...known, download_target }), download_target);
+  if (job.delete_requester) await send(reading, job.delete_requester, inSlice(scope, knownOf(ended.job)));
 }
 
 interface Sent {
@@ -82,30 +89,33 @@ function inSlice(scope: Scope, more: Record<string, unknown>): Scope {
   return { ...more, stream_slice: sliced, stream_partition: sliced, stream_interval: sliced };
 }
 
-/** Waits for the end of a job. Null: the service has nothing for it. @throws ConnectorError when it fails */
-async function completed(reading: JobReading, job: Job, extra: Scope): Promise<Sent | null> {
+async function poll(reading: JobReading, job: Job, extra: Scope): Promise<PolledJob<Sent>> {
   const { runtime, name } = reading;
-  const { status_mapping: statuses } = job;
-  const until = performance.now() + timeoutOf(reading, job) * 60_000;
-  for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 1.5, MAX_PAUSE_MS)) {
-    const polled = await send(reading, job.polling_requester, extra);
-    const [found] = values(runtime, job.status_extractor.field_path, polled.seen.json());
-    const status = pyText(found);
-    if (statuses.completed.includes(status)) return polled;
-    if (statuses.skipped.includes(status)) return null;
-    if (statuses.failed.includes(status))
-      throw new RetryableError('job_failed', `${name}: the job of the service ended with the status "${status}"`);
-    if (statuses.timeout.includes(status))
-      throw new RetryableError('job_timed_out', `${name}: the job of the service ended with the status "${status}"`);
-    if (!statuses.running.includes(status))
-      throw new ConfigurationError(
-        'unknown_job_status',
-        `${name}: the manifest does not know the status "${status.slice(0, 100)}" of a job`,
-      );
-    if (performance.now() > until)
-      throw new TimeoutError('job_timed_out', `${name}: the job of the service did not end in time`);
-    await pause(wait, runtime.ctx.signal);
-  }
+  const { completed, skipped, failed, timeout, running } = job.status_mapping;
+  const response = await send(reading, job.polling_requester, extra);
+  const [found] = values(runtime, job.status_extractor.field_path, response.seen.json());
+  const label = pyText(found);
+  const lists: [JobStatus, string[]][] = [
+    ['completed', completed],
+    ['skipped', skipped],
+    ['failed', failed],
+    ['expired', timeout],
+    ['running', running],
+  ];
+  const status = lists.find(([, labels]) => labels.includes(label))?.[0];
+  if (status) return { status, label, response, wait_ms: null };
+  throw new ConfigurationError(
+    'unknown_job_status',
+    `${name}: the manifest does not know the status "${label.slice(0, 100)}" of a job`,
+  );
+}
+
+/** Also after a stop, which has aborted the requests of the read. */
+async function cancel(reading: JobReading, { abort_requester }: Job, extra: Scope): Promise<void> {
+  if (!abort_requester) return;
+  const ctx = outlivingContext(reading.runtime.ctx);
+  const runtime = { ...reading.runtime, ctx, clients: new Map(), interactive: true };
+  await send({ ...reading, runtime }, abort_requester, extra);
 }
 
 function timeoutOf({ runtime, scope }: JobReading, { polling_job_timeout: given }: Job): number {

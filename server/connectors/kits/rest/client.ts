@@ -128,6 +128,11 @@ export class HttpClient {
       const failure = described.retryable ? RetryableError : ConfigurationError;
       return { ok: false, failed: { response: null, error: new failure('error_in_response', text) } };
     }
+    if (request.may_leave && !this.options.origins.has(response.url.origin)) {
+      // An address that has expired is no matter of credentials: the next attempt gets a new one.
+      const text = `${response.url.host} returned ${response.status} for a download`;
+      return { ok: false, failed: { response, error: new RetryableError('download_refused', text) } };
+    }
     const error = statusError(response.status, { where, message: this.#exchange.messageOf(response, token) });
     const renew = response.status === 401 ? () => signer.renew(token) : undefined;
     return { ok: false, failed: { response, error, renew } };

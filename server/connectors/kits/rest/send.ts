@@ -5,13 +5,15 @@ import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import type { Signer } from './signing/authentication.ts';
 import { networkError, serverMessage, timeoutError } from './failures.ts';
 import type { RateLimiter } from './rate-limiter.ts';
-import { isZip, unzip } from './zip.ts';
+import { isZip, unzip } from './bodies/zip.ts';
 
 export interface HttpRequest {
   method: string;
   url: URL;
   headers: Record<string, string>;
   body: string | null;
+  /** It may be at, or be redirected to, an origin that gets neither credentials nor headers, such as an object store. */
+  may_leave?: boolean;
 }
 
 export interface HttpResponse {
@@ -84,7 +86,8 @@ export class Exchange {
       const location = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
       if (location === null || request.method !== 'GET') return response;
       const next = URL.parse(location, url.href);
-      if (!next || !this.options.origins.has(next.origin) || redirects >= MAX_REDIRECTS) {
+      const isAllowed = next !== null && (this.options.origins.has(next.origin) || mayLeaveTo(request, next));
+      if (!isAllowed || redirects >= MAX_REDIRECTS) {
         const target = next?.host ?? 'an invalid URL';
         throw new ConfigurationError('redirect_refused', `${url.host} redirects to ${target}, which is not allowed`);
       }
@@ -96,7 +99,10 @@ export class Exchange {
     const { signal } = this.ctx;
     const { timeout_seconds, max_bytes } = this.options;
     const { url } = request;
-    const signed = await this.options.signer.sign(request, token);
+    const leaves = request.may_leave === true && !this.options.origins.has(url.origin);
+    const signed = leaves
+      ? { url, headers: { accept: '*/*' }, body: undefined }
+      : await this.options.signer.sign(request, token);
     const abort = new AbortController();
     const stop = () => abort.abort(signal.reason);
     const timer = setTimeout(() => abort.abort(timeoutError(url.host, timeout_seconds)), timeout_seconds * 1000);
@@ -128,6 +134,10 @@ export class Exchange {
     return { text: files.join('\n'), files };
   }
 }
+
+/** Never from https to plain http. */
+const mayLeaveTo = ({ may_leave, url }: HttpRequest, next: URL) =>
+  may_leave === true && (next.protocol === 'https:' || next.protocol === url.protocol);
 
 async function readBody(response: Response, limit: number): Promise<Uint8Array> {
   const announced = Number(response.headers.get('content-length') ?? Number.NaN);

@@ -14,6 +14,8 @@ export interface TemplateScope {
   /** Only where a request is signed. */
   request?: Record<(typeof REQUEST_PARTS)[number], string>;
   page?: { token: string | null; number: number; offset: number; size: number | null };
+  /** The job of a stream, once it is created. */
+  job?: { id: string };
   /** A row that is sent, by column. */
   row?: Record<string, unknown>;
   /** Rows that are sent in one request. */
@@ -32,6 +34,7 @@ const LEAVES: Partial<Record<TemplateRoot, readonly string[]>> = {
   window: ['start', 'end'],
   request: REQUEST_PARTS,
   page: ['token', 'number', 'offset', 'size'],
+  job: ['id'],
 };
 
 const WITHOUT_FIELDS: readonly TemplateRoot[] = ['cursor', 'rows'];

@@ -1,5 +1,5 @@
 import { inflateRawSync } from 'node:zlib';
-import { ConfigurationError, DataError } from '../../contract/errors.ts';
+import { ConfigurationError, DataError } from '../../../contract/errors.ts';
 
 // PKWARE's APPNOTE 6.3.10, sections 4.3.7, 4.3.12 and 4.3.16.
 const FILE = 0x04034b50;

@@ -106,7 +106,14 @@ const CASES: Record<string, Case[]> = {
       moves: { ftp_encryption: 'none', check_certificate: false, ca_certificate: 'another authority' },
     },
   ],
-  'destination file': [{ stored: bucket, secrets: { secret_access_key: 'stored' }, moves: bucketMoves }],
+  'destination file': [
+    { stored: bucket, secrets: { secret_access_key: 'stored' }, moves: bucketMoves },
+    {
+      stored: { location: 'azure', path: 'x', bucket: 'data', storage_account: 'first' },
+      secrets: { account_key: 'stored' },
+      moves: { storage_account: 'second' },
+    },
+  ],
   'source http_api': [
     {
       stored: { definition: definition('http://127.0.0.1:1') },

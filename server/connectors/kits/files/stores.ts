@@ -3,13 +3,14 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { withMembers } from './archives/members.ts';
 import type { DestinationContext, FileDestinationConfig, FileSourceConfig, SourceContext } from './settings/files.ts';
 import { azureSourceStore } from './stores/azure/files.ts';
+import { azureDestinationStore } from './stores/azure/table.ts';
 import { ftpSourceStore } from './stores/ftp/files.ts';
 import { gcsSourceStore } from './stores/gcs/files.ts';
 import { httpSourceStore } from './stores/http-listing.ts';
 import { localSourceStore } from './stores/local-files.ts';
 import { localDestinationStore } from './stores/local-table.ts';
 import { s3SourceStore } from './stores/s3-listing.ts';
-import { s3DestinationStore } from './stores/s3-table.ts';
+import { s3DestinationStore } from './stores/s3-upload.ts';
 import { sftpSourceStore } from './stores/sftp/files.ts';
 import type { DestinationStore, FoundFile, SourceStore, TableStore } from './stores/store.ts';
 
@@ -28,6 +29,7 @@ const SOURCES: Record<FileSourceConfig['location'], SourceStore> = {
 const DESTINATIONS: Record<FileDestinationConfig['location'], DestinationStore> = {
   local: localDestinationStore,
   s3: s3DestinationStore,
+  azure: azureDestinationStore,
 };
 
 export const sourceCheckSteps = (ctx: SourceContext) => SOURCES[ctx.config.location].checkSteps?.(ctx) ?? [];

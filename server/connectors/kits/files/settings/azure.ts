@@ -21,7 +21,8 @@ export const azureSettings = {
     .optional()
     .meta({
       label: 'SAS token',
-      description: 'A shared access signature with the permissions to list and read, instead of the account key',
+      description:
+        'A shared access signature with the permissions to list and read (a destination: also to create, write and delete), instead of the account key',
       placeholder: 'sv=…&sig=…',
       secret: true,
       group: 'authentication',

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ConnectorContext } from '../../../contract/connector.ts';
 import { fixedWidthSettings, requireColumns } from './fixed-width.ts';
 import { text } from './shown-at.ts';
+import { azureSettings } from './azure.ts';
 import { destinationLocation, requireLocation, s3Settings, sourceLocation, sourcePlaces } from './location.ts';
 
 const OUTPUT_FORMAT_NAMES = ['csv', 'jsonl', 'parquet'] as const;
@@ -159,6 +160,7 @@ const fileDestination = z.object({
       description: 'For CSV and JSON Lines; Parquet files are always compressed',
       visible_when: { parameter: 'format', equals: ['csv', 'jsonl'] },
     }),
+  ...azureSettings,
   ...s3Settings,
   ...csvSettings,
 });

@@ -20,9 +20,13 @@ export const sourceLocation = z
   .default('local')
   .meta({ label: 'Location', directs_secrets: false, value_labels: LABELS });
 export const destinationLocation = z
-  .enum(['local', 's3'])
+  .enum(['local', 's3', 'azure'])
   .default('local')
-  .meta({ label: 'Location', directs_secrets: false, value_labels: { local: LABELS.local, s3: LABELS.s3 } });
+  .meta({
+    label: 'Location',
+    directs_secrets: false,
+    value_labels: { local: LABELS.local, s3: LABELS.s3, azure: LABELS.azure },
+  });
 
 const timeout_seconds = z
   .number()

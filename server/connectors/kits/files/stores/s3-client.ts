@@ -83,11 +83,3 @@ export class Bucket {
 }
 
 const sha256 = (body: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(body).digest('hex');
-
-/** A folder as a prefix of keys: no leading slash, one at the end; empty for the bucket itself (`.`). */
-export const keyPrefix = (path: string) =>
-  path
-    .split('/')
-    .filter((segment) => segment !== '' && segment !== '.')
-    .map((segment) => `${segment}/`)
-    .join('');

@@ -1,33 +1,72 @@
-import { Writable } from 'node:stream';
-import { callbackify } from 'node:util';
-import type { Bucket } from './s3-client.ts';
+import type { DestinationContext } from '../settings/files.ts';
+import type { CheckStep } from './check-steps.ts';
+import { keyPrefix, ObjectTable } from './object-table.ts';
+import type { ObjectWriter, Upload } from './object-writer.ts';
+import { Bucket } from './s3-client.ts';
+import { listObjects } from './s3-listing.ts';
+import type { DestinationStore } from './store.ts';
 
-/** S3 allows 10,000 parts of at least 5 MB. Parts grow with the object, which allows 2 TB. */
-const FIRST_PART_BYTES = 8 << 20;
-const PARTS_PER_SIZE = 1000;
+export const s3DestinationStore: DestinationStore = {
+  checkSteps: bucketSteps,
+  open: (ctx, target) => ObjectTable.open(s3Objects(new Bucket(ctx, ctx.config)), ctx, target),
+};
 
-export interface Upload {
-  key: string;
-  id: string;
+/** A run lists, uploads in parts and deletes. */
+function bucketSteps(ctx: DestinationContext): CheckStep[] {
+  const bucket = new Bucket(ctx, ctx.config);
+  const objects = s3Objects(bucket);
+  const prefix = `${keyPrefix(ctx.config.path)}_pipeline_state/`;
+  const key = `${prefix}.check-${crypto.randomUUID()}`;
+  const list = { method: 'GET', query: { 'list-type': '2', 'max-keys': '1', prefix } };
+  const upload = async () => objects.abort(await objects.begin(key));
+  return [
+    ['Bucket', 'Objects can be listed', () => bucket.document(list, 'ListBucketResult')],
+    ['Write', 'An object can be written', () => objects.put(key, 'check')],
+    ['Multipart upload', 'An upload can be started and aborted', upload],
+    ['Delete', 'An object can be deleted', () => objects.remove(key)],
+  ];
 }
 
-/** Starts a multipart upload. Nothing is visible before `completeUpload`. */
-export async function beginUpload(bucket: Bucket, key: string): Promise<Upload> {
-  const answer = await bucket.document(
-    { method: 'POST', key, query: { uploads: '' } },
-    'InitiateMultipartUploadResult',
-  );
-  return { key, id: String(answer.UploadId) };
+/** Uploads are multipart uploads. */
+function s3Objects(bucket: Bucket): ObjectWriter {
+  const discard = async (answer: Promise<Response>) => {
+    await (await answer).body?.cancel();
+  };
+  return {
+    list: (prefix) => listObjects(bucket, prefix),
+    async get(key) {
+      const answer = await bucket.send({ method: 'GET', key, accept: [404] });
+      if (answer.status !== 404) return answer.text();
+      await answer.body?.cancel();
+      return null;
+    },
+    put: (key, text) =>
+      discard(bucket.send({ method: 'PUT', key, headers: { 'content-type': 'application/json' }, body: text })),
+    remove: (key) => discard(bucket.send({ method: 'DELETE', key, accept: [404] })),
+    async exists(key) {
+      const { status } = await bucket.send({ method: 'HEAD', key, accept: [404] });
+      return status !== 404;
+    },
+    async begin(key) {
+      const answer = await bucket.document(
+        { method: 'POST', key, query: { uploads: '' } },
+        'InitiateMultipartUploadResult',
+      );
+      return { key, id: String(answer.UploadId) };
+    },
+    async part({ key, id }, number, body) {
+      const query = { partNumber: String(number), uploadId: id };
+      const answer = await bucket.send({ method: 'PUT', key, query, body });
+      await answer.body?.cancel();
+      return answer.headers.get('etag') ?? '';
+    },
+    complete: (upload, parts) => completeUpload(bucket, upload, parts),
+    abort: ({ key, id }) => discard(bucket.send({ method: 'DELETE', key, query: { uploadId: id }, accept: [404] })),
+  };
 }
 
-/** Deletes an unfinished upload; does nothing if there is none. */
-export async function abortUpload(bucket: Bucket, { key, id }: Upload): Promise<void> {
-  const answer = await bucket.send({ method: 'DELETE', key, query: { uploadId: id }, accept: [404] });
-  await answer.body?.cancel();
-}
-
-/** @param parts the tags of the parts, in order. @returns false if the upload does not exist (any more) */
-export async function completeUpload(bucket: Bucket, { key, id }: Upload, parts: string[]): Promise<boolean> {
+/** @param parts the tags of the parts, in order */
+async function completeUpload(bucket: Bucket, { key, id }: Upload, parts: string[]): Promise<boolean> {
   const listed = parts.map(
     (tag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escapeXml(tag)}</ETag></Part>`,
   );
@@ -43,46 +82,3 @@ export async function completeUpload(bucket: Bucket, { key, id }: Upload, parts:
 }
 
 const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
-
-/** Uploads what is written to it in parts, one at a time. Holds one part in memory. */
-export class PartStream extends Writable {
-  /** The tags of the parts, in order; complete after `finish`. */
-  readonly parts: string[] = [];
-  bytes = 0;
-  private held: Uint8Array[] = [];
-  private heldBytes = 0;
-
-  constructor(
-    private readonly bucket: Bucket,
-    private readonly upload: Upload,
-  ) {
-    super({ highWaterMark: 1 << 20 });
-  }
-
-  override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
-    this.held.push(chunk);
-    this.heldBytes += chunk.length;
-    const full = this.heldBytes >= FIRST_PART_BYTES * (1 + Math.floor(this.parts.length / PARTS_PER_SIZE));
-    this.next(full, done);
-  }
-
-  override _final(done: (error?: Error | null) => void): void {
-    const rest = this.heldBytes > 0 || this.parts.length === 0;
-    this.next(rest, done);
-  }
-
-  private next(send: boolean, done: (error?: Error | null) => void): void {
-    if (send) callbackify(() => this.send())(done);
-    else done();
-  }
-
-  private async send(): Promise<void> {
-    const body = new Uint8Array(Buffer.concat(this.held));
-    [this.held, this.heldBytes] = [[], 0];
-    const query = { partNumber: String(this.parts.length + 1), uploadId: this.upload.id };
-    const answer = await this.bucket.send({ method: 'PUT', key: this.upload.key, query, body });
-    await answer.body?.cancel();
-    this.parts.push(answer.headers.get('etag') ?? '');
-    this.bytes += body.length;
-  }
-}

@@ -15,8 +15,14 @@ export type AzureContext = Pick<ConnectorContext<AzureLocation>, 'config' | 'fet
 interface ContainerCall {
   /** Empty: the container itself. */
   blob: string;
+  /** Default: GET. */
+  method?: string;
   query?: Record<string, string>;
   headers?: Record<string, string>;
+  body?: Uint8Array<ArrayBuffer> | string;
+  /** Statuses beside 2xx that are not errors, and codes of errors. */
+  accept?: number[];
+  accept_codes?: string[];
 }
 
 const VERSION = '2021-12-02';
@@ -25,17 +31,26 @@ const VERSION = '2021-12-02';
 export class Container {
   constructor(readonly ctx: AzureContext) {}
 
-  /** @throws ConnectorError for a status other than 2xx */
-  async get({ blob, query = {}, headers = {} }: ContainerCall): Promise<Response> {
+  /** @throws ConnectorError for a status that is neither 2xx nor accepted */
+  async send(call: ContainerCall): Promise<Response> {
+    const { blob, method = 'GET', query = {}, headers = {}, body } = call;
     const { ctx } = this;
     const { timeout_seconds } = ctx.config;
     return repeated(ctx, async () => {
       const url = this.#url(blob, query);
-      const sent = { ...headers, 'x-ms-date': ctx.now().toUTCString(), 'x-ms-version': VERSION };
-      const signature = this.#signature(url, sent);
+      const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/octet-stream' };
+      const sent: Record<string, string> = {
+        ...headers,
+        ...type,
+        'x-ms-date': ctx.now().toUTCString(),
+        'x-ms-version': VERSION,
+      };
+      const signature = this.#signature({ method, url, headers: sent, length: Buffer.byteLength(body ?? '') });
       const all = { 'accept-encoding': 'identity', ...sent, ...(signature && { authorization: signature }) };
-      const answer = await request(ctx, { method: 'GET', url: this.#shared(url), headers: all }, timeout_seconds);
-      if (answer.ok) return answer;
+      const sending = { method, url: this.#shared(url), headers: all, ...(body !== undefined && { body }) };
+      const answer = await request(ctx, sending, timeout_seconds);
+      if (answer.ok || call.accept?.includes(answer.status)) return answer;
+      if (call.accept_codes?.includes(answer.headers.get('x-ms-error-code') ?? '')) return answer;
       const text = await textOf(ctx, answer, timeout_seconds);
       throw azureError(answer.status, refusalOf(answer, text), { container: ctx.config.bucket ?? '', blob });
     });
@@ -44,7 +59,7 @@ export class Container {
   /** Lists one page of the blobs whose names start with `prefix`. */
   async page(prefix: string, marker: string): Promise<Record<string, unknown>> {
     const query = { restype: 'container', comp: 'list', prefix, ...(marker && { marker }) };
-    const answer = await this.get({ blob: '', query });
+    const answer = await this.send({ blob: '', query });
     const found = parseXml(await textOf(this.ctx, answer, this.ctx.config.timeout_seconds));
     if (found?.EnumerationResults) return found.EnumerationResults as Record<string, unknown>;
     throw new ConfigurationError('endpoint_not_azure', `${this.#base().host} does not respond like Azure Blob Storage`);
@@ -72,20 +87,29 @@ export class Container {
     return token ? new URL(`${url.href}${url.search ? '&' : '?'}${token}`) : url;
   }
 
-  /** Shared Key, for a request without a body. Null with a shared access signature. */
-  #signature(url: URL, headers: Record<string, string>): string | null {
+  /** Shared Key. Null with a shared access signature. */
+  #signature({ method, url, headers, length }: Signing): string | null {
     const { storage_account = '', account_key } = this.ctx.config;
     if (account_key === undefined) return null;
     const own = Object.entries(headers).filter(([name]) => name.startsWith('x-ms-'));
     const query = [...url.searchParams].map(([name, value]) => `\n${name}:${value}`);
     const canonical = own.map(([name, value]) => `${name}:${value}\n`).toSorted();
     const resource = `/${storage_account}${url.pathname}${query.toSorted().join('')}`;
-    // One line for each header that can be signed, most of them absent.
-    const standard = `\n\n\n\n\n\n\n\n${headers['if-match'] ?? ''}\n\n\n${headers.range ?? ''}\n`;
-    const text = `GET${standard}${canonical.join('')}${resource}`;
+    const ranged = ['', '', headers['if-match'] ?? '', '', '', headers.range ?? ''];
+    // One line for each header that can be signed, most of them absent. A length of zero is left out.
+    const standard = [method, '', '', length || '', '', headers['content-type'] ?? '', ...ranged];
+    const text = `${standard.join('\n')}\n${canonical.join('')}${resource}`;
     const signed = createHmac('sha256', Buffer.from(account_key, 'base64')).update(text, 'utf8').digest('base64');
     return `SharedKey ${storage_account}:${signed}`;
   }
+}
+
+interface Signing {
+  method: string;
+  url: URL;
+  headers: Record<string, string>;
+  /** Of the body, in bytes. */
+  length: number;
 }
 
 interface Refusal {
@@ -121,7 +145,10 @@ function azureError(
   }
   if (status === 412) return new RetryableError('file_changed', `${blob} changed while it was being read`);
   if (status === 401 || status === 403) {
-    return new ConfigurationError('access_denied', `The credentials have no permission to list and read ${place}`);
+    return new ConfigurationError(
+      'access_denied',
+      `The credentials have no permission to list, read or write ${place}`,
+    );
   }
   const text = `The store responded ${status} for ${place}${code ? `: ${code}` : ''}`;
   if (status === 429 || status >= 500) return new RetryableError('server_error', text);

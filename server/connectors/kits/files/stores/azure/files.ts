@@ -7,8 +7,8 @@ export const azureSourceStore: SourceStore = {
     const container = new Container(ctx);
     return findObjects(
       ctx,
-      (prefix) => blobs(container, prefix),
-      (name, headers) => container.get({ blob: name, headers }),
+      (prefix) => blobsOf(container, prefix),
+      (name, headers) => container.send({ blob: name, headers }),
     );
   },
   placeName: ({ bucket, path = '' }) => `${bucket}/${path}`,
@@ -19,7 +19,8 @@ interface ListedBlob {
   Properties?: Record<string, string>;
 }
 
-async function* blobs(container: Container, prefix: string): AsyncGenerator<StoredObject> {
+/** The blobs whose names start with `prefix`, in the order of the names. */
+export async function* blobsOf(container: Container, prefix: string): AsyncGenerator<StoredObject> {
   let marker = '';
   do {
     const page = await container.page(prefix, marker);

@@ -1,11 +1,9 @@
 import { FencedError } from '../../../contract/errors.ts';
 import type { CommitRecord } from './store.ts';
-import type { Bucket } from './s3-client.ts';
-import { listObjects } from './s3-listing.ts';
-import type { Upload } from './s3-upload.ts';
+import type { ObjectWriter, Upload } from './object-writer.ts';
 
 /** The object that one attempt writes. No other attempt ever writes it. */
-export interface S3Claim {
+export interface ObjectClaim {
   fence: number;
   /** The attempt's last commit; null before the first. */
   record: CommitRecord | null;
@@ -20,13 +18,13 @@ export interface S3Claim {
  *  - a commit counts only if no higher fence exists by then, so every later attempt sees it;
  *  - a new attempt takes over the commit of the highest fence below its own by recording it under its own fence. From
  *    then on nothing under a lower fence counts.
- * This relies on one guarantee of S3 and compatible stores: a listing contains every object written before it.
+ * This relies on one guarantee of S3, compatible stores and Azure: a listing contains every object written before it.
  */
 export class Claims {
-  private own: S3Claim;
+  private own: ObjectClaim;
 
   constructor(
-    private readonly bucket: Bucket,
+    private readonly store: ObjectWriter,
     private readonly prefix: string,
     fence: number,
   ) {
@@ -41,7 +39,7 @@ export class Claims {
   }
 
   /** Writes the claim. @returns the claims of lower fences, highest first. @throws FencedError if a higher one exists */
-  async open(): Promise<S3Claim[]> {
+  async open(): Promise<ObjectClaim[]> {
     await this.put(this.own);
     const fences = await this.fences();
     const newest = Math.max(...fences);
@@ -55,13 +53,13 @@ export class Claims {
   }
 
   /** Makes a change durable and checks that it counts. @throws FencedError if that is uncertain */
-  async change(more: Partial<Omit<S3Claim, 'fence'>>): Promise<void> {
+  async change(more: Partial<Omit<ObjectClaim, 'fence'>>): Promise<void> {
     await this.note(more);
     await this.assertNewest();
   }
 
   /** Makes a change durable that holds whatever other attempts have started. */
-  async note(more: Partial<Omit<S3Claim, 'fence'>>): Promise<void> {
+  async note(more: Partial<Omit<ObjectClaim, 'fence'>>): Promise<void> {
     const next = { ...this.own, ...more };
     await this.put(next);
     this.own = next;
@@ -73,23 +71,22 @@ export class Claims {
   }
 
   async remove(fence: number): Promise<void> {
-    await this.bucket.send({ method: 'DELETE', key: this.keyOf(fence), accept: [404] });
+    await this.store.remove(this.keyOf(fence));
   }
 
-  private async put(claim: S3Claim): Promise<void> {
-    const headers = { 'content-type': 'application/json' };
-    await this.bucket.send({ method: 'PUT', key: this.keyOf(claim.fence), headers, body: JSON.stringify(claim) });
+  private async put(claim: ObjectClaim): Promise<void> {
+    await this.store.put(this.keyOf(claim.fence), JSON.stringify(claim));
   }
 
   /** Null: a newer attempt has removed it meanwhile. */
-  private async get(fence: number): Promise<S3Claim | null> {
-    const answer = await this.bucket.send({ method: 'GET', key: this.keyOf(fence), accept: [404] });
-    return answer.status === 404 ? null : ((await answer.json()) as S3Claim);
+  private async get(fence: number): Promise<ObjectClaim | null> {
+    const text = await this.store.get(this.keyOf(fence));
+    return text === null ? null : (JSON.parse(text) as ObjectClaim);
   }
 
   private async fences(): Promise<number[]> {
     const fences: number[] = [];
-    for await (const { key } of listObjects(this.bucket, `${this.prefix}.`)) {
+    for await (const { key } of this.store.list(`${this.prefix}.`)) {
       const fence = /^\.(\d{16})\.json$/.exec(key.slice(this.prefix.length))?.[1];
       if (fence) fences.push(Number(fence));
     }

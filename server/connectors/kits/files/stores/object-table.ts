@@ -1,70 +1,48 @@
 import type { WriteTarget } from '../../../contract/connector.ts';
 import { DataError } from '../../../contract/errors.ts';
 import type { DestinationContext } from '../settings/files.ts';
-import type { CheckStep } from './check-steps.ts';
-import { Bucket, keyPrefix } from './s3-client.ts';
-import { Claims, type S3Claim } from './s3-claims.ts';
-import { listObjects } from './s3-listing.ts';
-import { abortUpload, beginUpload, completeUpload, PartStream, type Upload } from './s3-upload.ts';
-import type { CommitRecord, DestinationStore, Draft, TableStore } from './store.ts';
+import { Claims, type ObjectClaim } from './object-claims.ts';
+import { type ObjectWriter, PartStream, type Upload } from './object-writer.ts';
+import type { CommitRecord, Draft, TableStore } from './store.ts';
 import { tablePaths } from './table-paths.ts';
 
-export const s3DestinationStore: DestinationStore = {
-  checkSteps: bucketSteps,
-  open: (ctx, target) => {
-    const paths = { ...tablePaths(ctx.config.path, target), scratch: ctx.filesRoot };
-    return S3Table.open(new Bucket(ctx, ctx.config), paths, target);
-  },
-};
-
-/** A run lists, uploads in parts and deletes. */
-function bucketSteps(ctx: DestinationContext): CheckStep[] {
-  const bucket = new Bucket(ctx, ctx.config);
-  const prefix = `${keyPrefix(ctx.config.path)}_pipeline_state/`;
-  const key = `${prefix}.check-${crypto.randomUUID()}`;
-  const list = { method: 'GET', query: { 'list-type': '2', 'max-keys': '1', prefix } };
-  const upload = async () => abortUpload(bucket, await beginUpload(bucket, key));
-  return [
-    ['Bucket', 'Objects can be listed', () => bucket.document(list, 'ListBucketResult')],
-    ['Write', 'An object can be written', () => bucket.send({ method: 'PUT', key, body: 'check' })],
-    ['Multipart upload', 'An upload can be started and aborted', upload],
-    ['Delete', 'An object can be deleted', () => bucket.send({ method: 'DELETE', key })],
-  ];
-}
+/** A folder as a prefix of keys: no leading slash, one at the end; empty for the bucket itself (`.`). */
+export const keyPrefix = (path: string) =>
+  path
+    .split('/')
+    .filter((segment) => segment !== '' && segment !== '.')
+    .map((segment) => `${segment}/`)
+    .join('');
 
 /**
- * A table in a bucket. A draft is a multipart upload, which readers do not see before it is completed; it is completed
- * only after the commit that lists it.
+ * A table in a bucket. A draft is an upload, which readers do not see before it is completed; it is completed only after the
+ * commit that lists it.
  */
-export class S3Table implements TableStore {
+export class ObjectTable implements TableStore {
   last: CommitRecord | null = null;
 
   private constructor(
-    private readonly bucket: Bucket,
+    private readonly store: ObjectWriter,
     private readonly place: { folder: string; scratch: string },
     private readonly claims: Claims,
-    private readonly lower: S3Claim[],
+    private readonly lower: ObjectClaim[],
   ) {
     this.last = lower.find(({ record }) => record !== null)?.record ?? null;
   }
 
-  /** @param paths of the table's files and of the claims in the bucket, and `scratch`, a folder of this machine */
-  static async open(
-    bucket: Bucket,
-    paths: { table: string; states: string; scratch: string },
-    target: WriteTarget,
-  ): Promise<S3Table> {
+  static async open(store: ObjectWriter, ctx: DestinationContext, target: WriteTarget): Promise<ObjectTable> {
+    const paths = tablePaths(ctx.config.path, target);
     const key = `${keyPrefix(paths.states)}${target.connection_id}-${target.stream_id}`;
-    const claims = new Claims(bucket, key, target.fence);
+    const claims = new Claims(store, key, target.fence);
     const lower = await claims.open();
-    return new S3Table(bucket, { folder: keyPrefix(paths.table), scratch: paths.scratch }, claims, lower);
+    return new ObjectTable(store, { folder: keyPrefix(paths.table), scratch: ctx.filesRoot }, claims, lower);
   }
 
   async draft(to: string): Promise<Draft> {
-    const upload = await beginUpload(this.bucket, this.place.folder + to);
+    const upload = await this.store.begin(this.place.folder + to);
     // Recorded before it holds a byte, so that the attempt after a crash finds it.
     await this.claims.change({ uploads: [...this.claims.uploads, upload] });
-    const stream = new PartStream(this.bucket, upload);
+    const stream = new PartStream(this.store, upload);
     return {
       stream,
       path: null,
@@ -80,7 +58,7 @@ export class S3Table implements TableStore {
 
   async files(): Promise<string[]> {
     const names: string[] = [];
-    for await (const { key } of listObjects(this.bucket, this.place.folder)) {
+    for await (const { key } of this.store.list(this.place.folder)) {
       names.push(key.slice(this.place.folder.length));
     }
     return names.filter((name) => !name.includes('/'));
@@ -99,7 +77,7 @@ export class S3Table implements TableStore {
     for (const { from, to, parts } of last.publish)
       await this.complete({ key: this.place.folder + to, id: from }, parts ?? []);
     for (const name of last.remove) {
-      await this.bucket.send({ method: 'DELETE', key: this.place.folder + name, accept: [404] });
+      await this.store.remove(this.place.folder + name);
     }
     const done = new Set(last.publish.map(({ from }) => from));
     this.last = { ...last, publish: [], remove: [] };
@@ -110,15 +88,14 @@ export class S3Table implements TableStore {
 
   async sweep(): Promise<void> {
     for (const { fence, uploads } of this.lower) {
-      for (const upload of uploads) await abortUpload(this.bucket, upload);
+      for (const upload of uploads) await this.store.abort(upload);
       await this.claims.remove(fence);
     }
   }
 
   private async complete(upload: Upload, parts: string[]): Promise<void> {
-    if (await completeUpload(this.bucket, upload, parts)) return;
-    const there = await this.bucket.send({ method: 'HEAD', key: upload.key, accept: [404] });
-    if (there.status !== 404) return;
+    if (await this.store.complete(upload, parts)) return;
+    if (await this.store.exists(upload.key)) return;
     if (this.last) this.last = { ...this.last, publish: [] };
     // The loss is reported once: the next attempts continue after it.
     await this.claims.change({ record: this.last });
@@ -131,6 +108,6 @@ export class S3Table implements TableStore {
   private async release(upload: Upload): Promise<void> {
     // A commit that lists the upload may count even if its confirmation was lost: the next attempt decides.
     if (this.last?.publish.some(({ from }) => from === upload.id)) return;
-    await abortUpload(this.bucket, upload);
+    await this.store.abort(upload);
   }
 }

@@ -1,6 +1,6 @@
 import { ActionIcon, Drawer, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { Suspense, useEffect, useRef, useState } from 'react';
 import { Link, Route, Switch, useLocation } from 'wouter';
 import { trpc } from './api.ts';
 import { BASE_PATH } from './base-path.ts';
@@ -11,20 +11,13 @@ import { ErrorBoundary } from './components/error-boundary.tsx';
 import { Icon } from './components/icon.tsx';
 import { OfflineBanner } from './components/offline-banner.tsx';
 import { PageSkeleton } from './components/splash.tsx';
-import { useShortcuts } from './palette/use-shortcuts.ts';
+import { Dialogs, openPalette } from './palette/dialogs.tsx';
 import { NotFoundPage, ROUTES } from './routes.tsx';
-
-const CommandPalette = lazy(() => import('./palette/command-palette.tsx'));
-const KeyboardMap = lazy(() => import('./palette/keyboard-map.tsx'));
 
 /** The page beside a sidebar, or on a phone below a bar with a drawer. */
 export function Shell() {
   const [isOpen, setOpen] = useState(false);
-  const [dialog, setDialog] = useState<'palette' | 'keys' | null>(null);
   const [location] = useLocation();
-  useShortcuts(setDialog);
-  const search = () => setDialog('palette');
-  const close = () => setDialog(null);
   const main = useRef<HTMLElement>(null);
   const previousLocation = useRef(location);
   useEffect(() => {
@@ -49,7 +42,7 @@ export function Shell() {
       </header>
       <aside className="shell-side">
         <Brand />
-        <Navigation label="Pages" search={search} />
+        <Navigation label="Pages" search={openPalette} />
         <Foot />
       </aside>
       <Drawer opened={isOpen} onClose={() => setOpen(false)} title={<Brand />} size="17rem" padding="sm">
@@ -57,15 +50,12 @@ export function Shell() {
           label="Pages (drawer)"
           search={() => {
             setOpen(false);
-            search();
+            openPalette();
           }}
         />
         <Foot />
       </Drawer>
-      <Suspense fallback={null}>
-        {dialog === 'palette' && <CommandPalette close={close} />}
-        {dialog === 'keys' && <KeyboardMap close={close} />}
-      </Suspense>
+      <Dialogs />
       <main className="shell-main" id="main" tabIndex={-1} ref={main}>
         <OfflineBanner />
         <ErrorBoundary key={location}>

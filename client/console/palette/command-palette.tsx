@@ -7,13 +7,13 @@ import { Icon } from '../components/icon.tsx';
 import { SearchField } from '../components/search-field.tsx';
 import { usePermission } from '../current-user.ts';
 import { useAction } from '../use-action.ts';
-import { type Command, commandsOf, matching } from './commands.ts';
+import { type Command, commandsOf, type Entry, matching } from './commands.ts';
 
 const NONE: never[] = [];
 const CACHED = { staleTime: 30_000 };
 
 /** Everything that the palette finds, from what pages have loaded already where possible. */
-function useCommands(): Command[] {
+function useCommands(): Entry[][] {
   const mayRun = usePermission('connections.run');
   const { data: connections = NONE } = useQuery(trpc.connections.summaries.queryOptions({}, CACHED));
   const { data: account_connectors = NONE } = useQuery(trpc.account_connectors.list.queryOptions({}, CACHED));

@@ -15,6 +15,15 @@ export interface Command {
   run?: string;
 }
 
+/** A command with the texts that are searched. */
+export interface Entry {
+  command: Command;
+  /** In lower case. */
+  label: string;
+  /** Label and note, in lower case. */
+  text: string;
+}
+
 interface Known {
   connections: RouterOutputs['connections']['summaries'];
   account_connectors: RouterOutputs['account_connectors']['list'];
@@ -24,23 +33,45 @@ interface Known {
   mayRun: boolean;
 }
 
-const NEW: Command[] = [
-  { key: 'new-connection', label: 'New connection', note: 'Action', icon: 'add', href: '/console/connections/new' },
-  { key: 'new-source', label: 'New source', note: 'Action', icon: 'add', href: '/console/sources/new' },
-  { key: 'new-destination', label: 'New destination', note: 'Action', icon: 'add', href: '/console/destinations/new' },
-  { key: 'new-trigger', label: 'New trigger', note: 'Action', icon: 'add', href: '/console/triggers/new' },
-];
+const entryOf = (command: Command): Entry => {
+  const label = command.label.toLowerCase();
+  return { command, label, text: `${label} ${command.note.toLowerCase()}` };
+};
 
-const PAGES: Command[] = NAVIGATION.flatMap(({ items }) =>
-  items.map(({ label, href, icon }) => ({ key: href, label, note: 'Page', icon, href })),
+/** Keeps the entries of a list for as long as queries return the same one, so that they outlast the palette. */
+function indexed<Item>(toCommands: (items: Item[]) => Command[]): (items: Item[]) => Entry[] {
+  const known = new WeakMap<Item[], Entry[]>();
+  return (items) => {
+    const found = known.get(items) ?? toCommands(items).map(entryOf);
+    known.set(items, found);
+    return found;
+  };
+}
+
+const NEW = (
+  [
+    { key: 'new-connection', label: 'New connection', note: 'Action', icon: 'add', href: '/console/connections/new' },
+    { key: 'new-source', label: 'New source', note: 'Action', icon: 'add', href: '/console/sources/new' },
+    {
+      key: 'new-destination',
+      label: 'New destination',
+      note: 'Action',
+      icon: 'add',
+      href: '/console/destinations/new',
+    },
+    { key: 'new-trigger', label: 'New trigger', note: 'Action', icon: 'add', href: '/console/triggers/new' },
+  ] satisfies Command[]
+).map(entryOf);
+
+const PAGES = NAVIGATION.flatMap(({ items }) =>
+  items.map(({ label, href, icon }) => entryOf({ key: href, label, note: 'Page', icon, href })),
 );
 
-const labelOf = (page: string) => PAGES.find(({ href }) => href === `/console/${page}`)?.label ?? page;
+const labelOf = (page: string) =>
+  PAGES.find(({ command }) => command.href === `/console/${page}`)?.command.label ?? page;
 
-/** Everything that can be opened or done, the most likely first. */
-export const commandsOf = ({ connections, account_connectors, runs, cases, views, mayRun }: Known): Command[] => [
-  ...PAGES,
-  ...views.map(
+const ofViews = indexed((views: Known['views']) =>
+  views.map(
     (view): Command => ({
       key: view.id,
       label: view.name,
@@ -49,7 +80,10 @@ export const commandsOf = ({ connections, account_connectors, runs, cases, views
       href: hrefOf(view),
     }),
   ),
-  ...connections.map(
+);
+
+const ofConnections = indexed((connections: Known['connections']) =>
+  connections.map(
     ({ id, name, source, destination, tags }): Command => ({
       key: id,
       label: name,
@@ -58,8 +92,10 @@ export const commandsOf = ({ connections, account_connectors, runs, cases, views
       href: `/console/connections/${id}`,
     }),
   ),
-  ...NEW,
-  ...account_connectors.map(
+);
+
+const ofAccountConnectors = indexed((account_connectors: Known['account_connectors']) =>
+  account_connectors.map(
     ({ id, name, connector_type, connector_display_name }): Command => ({
       key: id,
       label: name,
@@ -68,7 +104,10 @@ export const commandsOf = ({ connections, account_connectors, runs, cases, views
       href: `/console/${connector_type}s/${id}`,
     }),
   ),
-  ...cases.map(
+);
+
+const ofCases = indexed((cases: Known['cases']) =>
+  cases.map(
     ({ id, number, trigger_name, title }): Command => ({
       key: id,
       label: `#${number} ${title}`,
@@ -77,7 +116,10 @@ export const commandsOf = ({ connections, account_connectors, runs, cases, views
       href: `/console/cases/${id}`,
     }),
   ),
-  ...runs.map(
+);
+
+const ofRuns = indexed((runs: Known['runs']) =>
+  runs.map(
     ({ id, connection_id, connection_name, number, status }): Command => ({
       key: id,
       label: `${connection_name} #${number}`,
@@ -86,35 +128,43 @@ export const commandsOf = ({ connections, account_connectors, runs, cases, views
       href: `/console/connections/${connection_id}/runs/${id}`,
     }),
   ),
-  ...(mayRun
-    ? connections
-        .filter(({ status, active_run_id }) => status !== 'locked' && active_run_id === null)
-        .map(
-          ({ id, name }): Command => ({
-            key: `run ${id}`,
-            label: `Run ${name}`,
-            note: 'Action',
-            icon: 'play',
-            run: id,
-          }),
-        )
-    : []),
+);
+
+const runsOf = indexed((connections: Known['connections']) =>
+  connections
+    .filter(({ status, active_run_id }) => status !== 'locked' && active_run_id === null)
+    .map(
+      ({ id, name }): Command => ({ key: `run ${id}`, label: `Run ${name}`, note: 'Action', icon: 'play', run: id }),
+    ),
+);
+
+/** Everything that can be opened or done, the most likely first. */
+export const commandsOf = ({ connections, account_connectors, runs, cases, views, mayRun }: Known): Entry[][] => [
+  PAGES,
+  ofViews(views),
+  ofConnections(connections),
+  NEW,
+  ofAccountConnectors(account_connectors),
+  ofCases(cases),
+  ofRuns(runs),
+  mayRun ? runsOf(connections) : [],
 ];
 
 const SHOWN = 30;
 
 /** Commands in which every word occurs; those whose label starts with the text come first. */
-export function matching(commands: readonly Command[], text: string): Command[] {
-  const wanted = text.trim().toLowerCase();
+export function matching(commands: readonly Entry[][], typed: string): Command[] {
+  const wanted = typed.trim().toLowerCase();
   const words = wanted.split(/\s+/);
   const starting: Command[] = [];
   const others: Command[] = [];
-  for (const command of commands) {
-    const label = command.label.toLowerCase();
-    const whole = `${label} ${command.note.toLowerCase()}`;
-    if (!words.every((word) => whole.includes(word))) continue;
-    (label.startsWith(wanted) ? starting : others).push(command);
-    if (starting.length >= SHOWN) break;
+  for (const entries of commands) {
+    for (const { command, label, text } of entries) {
+      if (!words.every((word) => text.includes(word))) continue;
+      if (label.startsWith(wanted)) starting.push(command);
+      else if (others.length < SHOWN) others.push(command);
+      if (starting.length >= SHOWN) return starting;
+    }
   }
   return [...starting, ...others].slice(0, SHOWN);
 }

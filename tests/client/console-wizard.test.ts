@@ -186,7 +186,12 @@ test('unsaved input outlasts a step back, another page, a refusal, and a session
   await visible().getByRole('checkbox', { name: 'Select stream_2' }).waitFor();
   expect(await visible().getByRole('checkbox', { name: 'Select stream_2' }).isChecked()).toBe(false);
   await next();
+  await choose('Warehouse');
+  await visible().getByRole('combobox', { name: 'Destination schema' }).fill('shop');
+  // Only a destination with schemas has the field, and what was typed for another one is not sent.
   await choose(destination.name);
+  await visible().getByRole('region', { name: destination.name }).waitFor();
+  await visible().getByRole('combobox', { name: 'Destination schema' }).waitFor({ state: 'detached' });
   await next();
   await next();
   await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('Taken');
@@ -209,6 +214,7 @@ test('unsaved input outlasts a step back, another page, a refusal, and a session
   const made = await connectionNamed('After the session');
   const selected = made.streams.filter((one: { selected: boolean }) => one.selected);
   expect(selected.map((one: { name: string }) => one.name)).toEqual(['stream_1', 'stream_3']);
+  expect(made.destination_schema).toBeNull();
   await runEnded(service, new URL(page.url()).pathname.split('/').at(-1)!);
 }, 120_000);
 

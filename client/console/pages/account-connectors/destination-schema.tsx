@@ -12,7 +12,7 @@ interface DestinationSchemaProps {
   onChange: (schema: string) => void;
 }
 
-/** The schema that a connection writes to, tested while it is typed. */
+/** The schema that a connection writes to, tested while it is typed. Nothing for a destination without schemas. */
 export function DestinationSchema({ destination_id, value, stored = '', onChange }: DestinationSchemaProps) {
   const { data: destination } = useQuery(
     trpc.account_connectors.get.queryOptions({ connector_type: 'destination', account_connector_id: destination_id }),
@@ -42,6 +42,7 @@ export function DestinationSchema({ destination_id, value, stored = '', onChange
   const usual = parameter ? textOf(destination?.parameters[parameter.name] ?? parameter.default ?? '') : '';
   const isNew = parameter !== undefined && value.trim() !== stored;
   const { isTesting, tested } = useSchemaTest({ id: destination_id, status }, isNew ? value : '');
+  if (!parameter && stored === '') return null;
   return (
     <Autocomplete
       label="Destination schema"

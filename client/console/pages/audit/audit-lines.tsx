@@ -4,12 +4,15 @@ import type { RouterOutputs } from '../../api.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { labelOf } from '../../components/status.tsx';
+import { useNames } from './use-names.ts';
 
 type Entry = RouterOutputs['audit']['list'][number];
+type Names = ReadonlyMap<string, string>;
 
 /** Entries that expand to all that is known of them. */
 export function AuditLines({ entries }: { entries: Entry[] }) {
   const [open, setOpen] = useState<string | null>(null);
+  const names = useNames(entries);
   return (
     <ul className="events">
       {entries.map((entry) => (
@@ -21,7 +24,7 @@ export function AuditLines({ entries }: { entries: Entry[] }) {
             onClick={() => setOpen(open === entry.id ? null : entry.id)}
           >
             <span className="grow">
-              <b>{titleOf(entry)}</b>
+              <b>{titleOf(entry, names)}</b>
               <span className="dimmed case-facts">
                 <code>{entry.action}</code>
                 {` · ${entry.actor.name ?? labelOf(entry.actor.type)}`}
@@ -33,26 +36,33 @@ export function AuditLines({ entries }: { entries: Entry[] }) {
             </span>
             <Icon name="down" size={16} />
           </button>
-          {open === entry.id && <Details entry={entry} />}
+          {open === entry.id && <Details entry={entry} names={names} />}
         </li>
       ))}
     </ul>
   );
 }
 
-function titleOf({ kind, operation, resource, code, count }: Entry): string {
-  const about = resource ? `: ${labelOf(resource.type)} ${resource.name ?? resource.id}` : '';
+function titleOf({ kind, operation, resource, code, count }: Entry, names: Names): string {
+  const about = resource ? `: ${labelOf(resource.type)} ${nameOf(resource, names)}` : '';
   const refused = code === null ? '' : ` (${code}${count > 1 ? `, ${count} times` : ''})`;
   return `${labelOf(operation ?? kind)}${refused}${about}`;
 }
 
-const Details = ({ entry }: { entry: Entry }) => (
+/** A role of a user has the id of the user, and that of the role as its name. */
+function nameOf({ id, name }: NonNullable<Entry['resource']>, names: Names): string {
+  const role = name === null ? undefined : names.get(name);
+  if (role !== undefined && name !== id) return `${role} of ${names.get(id) ?? id}`;
+  return role ?? name ?? names.get(id) ?? id;
+}
+
+const Details = ({ entry, names }: { entry: Entry; names: Names }) => (
   <div className="event-details">
     <div className="row">
       {entry.request_id && <Link href={`/console/audit?request_id=${entry.request_id}`}>Entries of this request</Link>}
       {entry.resource && <Link href={`/console/audit?resource_id=${entry.resource.id}`}>Entries of this resource</Link>}
     </div>
-    {(entry.before ?? entry.after) && <Values before={entry.before} after={entry.after} />}
+    {(entry.before ?? entry.after) && <Values before={entry.before} after={entry.after} names={names} />}
     {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
     <pre className="code-block" tabIndex={0} aria-label="Entry">
       {JSON.stringify({ ...entry, before: undefined, after: undefined }, null, 2)}
@@ -60,10 +70,12 @@ const Details = ({ entry }: { entry: Entry }) => (
   </div>
 );
 
-function Values({ before, after }: Pick<Entry, 'before' | 'after'>) {
-  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
+function Values({ before, after, names }: Pick<Entry, 'before' | 'after'> & { names: Names }) {
+  const keys = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
+  const named = (value: string) => (names.has(value) ? `${names.get(value)} (${value})` : value);
+  const withNames = (_key: string, value: unknown) => (typeof value === 'string' ? named(value) : value);
   const text = (value: unknown) =>
-    value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value);
+    value === undefined ? '' : typeof value === 'string' ? named(value) : JSON.stringify(value, withNames);
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
     <div className="table-frame" tabIndex={0} role="region" aria-label="Changes">
@@ -76,11 +88,11 @@ function Values({ before, after }: Pick<Entry, 'before' | 'after'>) {
           </tr>
         </thead>
         <tbody>
-          {names.map((name) => (
-            <tr key={name}>
-              <td>{name}</td>
-              <td>{text(before?.[name])}</td>
-              <td>{text(after?.[name])}</td>
+          {keys.map((key) => (
+            <tr key={key}>
+              <td>{key}</td>
+              <td>{text(before?.[key])}</td>
+              <td>{text(after?.[key])}</td>
             </tr>
           ))}
         </tbody>

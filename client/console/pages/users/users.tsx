@@ -45,7 +45,7 @@ export default function UsersPage() {
 
 const Table = ({ users }: { users: User[] }) => (
   <div className="card table-frame">
-    <table className="table">
+    <table className="table stacked">
       <thead>
         <tr>
           <th>User</th>
@@ -69,11 +69,13 @@ const Table = ({ users }: { users: User[] }) => (
                 </div>
               </div>
             </td>
-            <td>
+            <td data-label="Status">
               <Status value={user.status} />
             </td>
-            <td>{user.roles.map(({ name }) => name).join(', ') || <span className="dimmed">None</span>}</td>
-            <td>
+            <td data-label="Roles">
+              {user.roles.map(({ name }) => name).join(', ') || <span className="dimmed">None</span>}
+            </td>
+            <td data-label="Last active">
               <RelativeTime at={user.last_api_request_at ?? user.last_login_at} never="Never" />
             </td>
             <td className="end">

@@ -112,9 +112,10 @@ const DestinationFields = ({ draft, set }: Pick<DraftState, 'draft' | 'set'>) =>
 );
 
 /** What the draft says about streams and where they are written; null without both sides. */
-function streamsRequest(draft: DraftState['draft'], { source, destination, selected, edits }: Selection) {
+function streamsRequest(draft: DraftState['draft'], selection: Selection) {
+  const { source, destination, destination_schema, selected, edits } = selection;
   if (!source || !destination) return null;
-  const [destination_schema, table_prefix] = [draft.destination_schema.trim(), draft.table_prefix.trim()];
+  const table_prefix = draft.table_prefix.trim();
   return {
     source_id: source.id,
     destination_id: destination.id,
@@ -133,9 +134,9 @@ function stepOf(field: string): StepName | null {
 }
 
 function Summary({ selection, go }: Pick<ReviewStepProps, 'selection' | 'go'>) {
-  const { source, destination, selected, draft } = selection;
+  const { source, destination, destination_schema, selected, draft } = selection;
   const { preview } = useSchedulePreview(draft.schedule);
-  const into = draft.destination_schema.trim() === '' ? '' : `, schema ${draft.destination_schema.trim()}`;
+  const into = destination_schema === '' ? '' : `, schema ${destination_schema}`;
   const lines: [step: StepName, label: string, value: string, more: string][] = [
     ['source', 'Source', source?.name ?? '', source?.connector_display_name ?? ''],
     ['streams', 'Streams', pluralize(selected.length, 'stream'), describeModes(selected)],

@@ -80,7 +80,7 @@ export function StreamSelection({ selection, setEdits, freshness }: StreamSelect
             source && {
               source_id: source.id,
               destination_id: draft.destination_id,
-              destination_schema: draft.destination_schema || null,
+              destination_schema: selection.destination_schema || null,
               table_prefix: draft.table_prefix,
             }
           }

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo } from 'react';
 import { trpc } from '../../api.ts';
 import type { ConnectionDraft } from './draft.ts';
+import { schemaParameter } from '../account-connectors/schema-test.ts';
 import { rowsOf } from './proposal.ts';
 
 const POLL_MS = 1_000;
@@ -65,6 +66,8 @@ export function useSelection(draft: ConnectionDraft) {
     selected,
     problems: useMemo(() => selected.filter(({ problem }) => problem !== null), [selected]),
     destination_modes,
+    /** Empty for a destination without schemas, whatever was typed for another one. */
+    destination_schema: schemaParameter(destinationConnector.data) ? draft.destination_schema.trim() : '',
     /** From a database into an application, which needs a field mapping. */
     isReverse:
       SQL.has(sourceConnector.data?.category ?? '') && APPLICATIONS.has(destinationConnector.data?.category ?? ''),

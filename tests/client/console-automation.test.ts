@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { visit } from '../support/browser.ts';
-import { noticed, startConsole } from '../support/console.ts';
+import { keepUndo, noticed, startConsole, undoOf } from '../support/console.ts';
 import { runEnded } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
@@ -189,6 +189,34 @@ test('a case, by the link of its message: acknowledged, resolved, reopened', asy
   await page.locator('.event').first().click();
   await page.getByRole('link', { name: 'View run' }).waitFor();
   expect(complaints).toEqual([]);
+}, 60_000);
+
+test('a trigger is enabled again by undoing; a case that was resolved meanwhile stays resolved', async () => {
+  const opened = await site.signedIn('/console/triggers');
+  await keepUndo(opened.page);
+  await opened.page.getByRole('switch', { name: 'Enable Failures of finance' }).press('Space');
+  await undoOf(opened.page, 'Failures of finance disabled').waitFor();
+  const { body: triggers } = await api.call('GET', '/automation/triggers');
+  const { id, enabled } = triggers.find(({ name }: { name: string }) => name === 'Failures of finance');
+  expect(enabled).toBe(false);
+  await undoOf(opened.page, 'Failures of finance disabled').click();
+  await noticed(opened.page, 'Undone: Failures of finance disabled');
+  expect((await api.call('GET', `/automation/triggers/${id}`)).body.enabled).toBe(true);
+
+  const { body: cases } = await api.call('GET', `/automation/cases?trigger_id=${id}&status=open`);
+  const [one] = cases;
+  await visit(opened.page, `/cases/${one.id}`);
+  const status = async () => (await api.call('GET', `/automation/cases/${one.id}`)).body.status;
+  for (const meanwhile of [null, 'resolved'] as const) {
+    await opened.page.getByRole('button', { name: 'Acknowledge', exact: true }).click();
+    await undoOf(opened.page, `Case #${one.number} acknowledged`).waitFor();
+    expect(await status()).toBe('acknowledged');
+    if (meanwhile) await api.call('POST', `/automation/cases/${one.id}?status=${meanwhile}`);
+    await undoOf(opened.page, `Case #${one.number} acknowledged`).click();
+    await noticed(opened.page, meanwhile ? 'It has been changed since' : `Undone: Case #${one.number} acknowledged`);
+    expect(await status()).toBe(meanwhile ?? 'open');
+  }
+  expect(opened.complaints).toEqual([]);
 }, 60_000);
 
 test('events are filtered, and the filters are in the address', async () => {

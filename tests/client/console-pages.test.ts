@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { faultsOf, type Rules, visit } from '../support/browser.ts';
-import { startConsole } from '../support/console.ts';
+import { keepUndo, noticed, startConsole, undoOf } from '../support/console.ts';
 import { makeWorld } from '../support/console-world.ts';
 import { until } from '../support/until.ts';
 
@@ -331,6 +331,104 @@ test('connections are filtered by tag, sorted, and tagged together; the filters 
     'Legacy CRM to warehouse',
     'Shop to warehouse',
   ]);
+}, 60_000);
+
+test('a change is undone by button and keyboard, alone and in bulk, but not over a later change', async () => {
+  const { page, complaints } = await site.signedIn('/console/connections');
+  await keepUndo(page);
+  const id = world.connections['Nightly archive']!;
+  const stored = async (of = id) => (await site.api.call('GET', `/connections/${of}`)).body;
+  const actions = page.getByRole('button', { name: 'Actions for Nightly archive' });
+  const resume = async () => {
+    await actions.click();
+    await page.getByRole('menuitem', { name: 'Resume' }).click();
+    await undoOf(page, 'Nightly archive resumed').waitFor();
+    expect((await stored()).status).toBe('active');
+  };
+  await resume();
+  if (pictures) await page.screenshot({ path: join(pictures, 'undo-light.png') });
+  expect(await faultsOf(page)).toEqual([]);
+  // The focus returns to where it was.
+  await actions.focus();
+  await undoOf(page, 'Nightly archive resumed').focus();
+  await page.keyboard.press('Enter');
+  await noticed(page, 'Undone: Nightly archive resumed');
+  expect((await stored()).status).toBe('paused');
+  expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe('Actions for Nightly archive');
+
+  await resume();
+  await page.keyboard.press('Control+z');
+  await noticed(page, 'Undone: Nightly archive resumed');
+  expect((await stored()).status).toBe('paused');
+
+  await resume();
+  await site.api.call('POST', `/connections/${id}`, { description: 'For the auditors' });
+  await undoOf(page, 'Nightly archive resumed').click();
+  await page.getByText('Not undone').waitFor();
+  await page.getByText('stale_revision').waitFor();
+  expect(await stored()).toMatchObject({ status: 'active', description: 'For the auditors' });
+  await noticed(page, 'Not undone');
+
+  const invoices = world.connections['Invoices to warehouse']!;
+  // The page does not know of it yet, and undoes only what it has changed.
+  await site.api.call('POST', `/connections/${id}`, { status: 'paused' });
+  await page.getByRole('checkbox', { name: 'Select Invoices to warehouse' }).check();
+  await page.getByRole('checkbox', { name: 'Select Nightly archive' }).check();
+  await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  await undoOf(page, '2 connections paused').waitFor();
+  expect((await stored(invoices)).status).toBe('paused');
+  await undoOf(page, '2 connections paused').click();
+  await noticed(page, 'Undone: 2 connections paused');
+  expect((await stored(invoices)).status).toBe('active');
+  expect((await stored()).status).toBe('paused');
+
+  await visit(page, `/console/connections/${id}?tab=settings`);
+  const { tags, description, schedule } = await stored();
+  await page.getByRole('textbox', { name: 'Description' }).fill('Weekly');
+  await page.getByRole('button', { name: 'Save changes' }).click();
+  await undoOf(page, 'Settings saved').waitFor();
+  expect((await stored()).description).toBe('Weekly');
+  await undoOf(page, 'Settings saved').click();
+  await noticed(page, 'Undone: Settings saved');
+  expect(await stored()).toMatchObject({ tags, description, schedule });
+  // The form goes on from there.
+  await page.getByRole('textbox', { name: 'Description' }).fill('Monthly');
+  await page.getByRole('button', { name: 'Save changes' }).click();
+  await noticed(page, 'Settings saved');
+  expect((await stored()).description).toBe('Monthly');
+  expect(complaints).toEqual([]);
+}, 120_000);
+
+test('the audit log names users and roles', async () => {
+  const { page } = await everyPage;
+  const { body: user } = await site.api.call('POST', '/users', {
+    email: 'nina@example.com',
+    full_name: 'Nina Night',
+    role_ids: [],
+  });
+  const { body: roles } = await site.api.call('GET', '/roles');
+  const role = roles.find(({ name }: { name: string }) => name === 'Creator');
+  await site.api.call('POST', `/roles/${role.id}/users/${user.id}`);
+  await look(page, VIEWS[0]);
+  await visit(page, `/console/audit?kind=change&resource_id=${user.id}`);
+  await page.getByRole('button', { name: /^Create: User role Creator of Nina Night/ }).click();
+  await page.getByRole('region', { name: 'Changes' }).getByText(`Creator (${role.id})`).waitFor();
+  if (pictures) await page.screenshot({ path: join(pictures, 'audit-names-light.png') });
+}, 60_000);
+
+test('on a phone no table of users scrolls within its card', async () => {
+  const { page } = await everyPage;
+  await look(page, VIEWS[2]);
+  await visit(page, '/console/users');
+  await page.getByText('admin@localhost').first().waitFor();
+  const wide = "[...document.querySelectorAll('.table-frame')].map((one) => one.scrollWidth - one.clientWidth)";
+  expect(await page.evaluate<number[]>(wide)).toEqual([0]);
+  await page
+    .getByRole('button', { name: /^Actions for / })
+    .first()
+    .click();
+  await page.getByRole('menuitem', { name: 'Edit roles' }).waitFor();
+  await page.keyboard.press('Escape');
 }, 60_000);
 
 test('on a phone the navigation is a drawer, which closes on selecting a page', async () => {

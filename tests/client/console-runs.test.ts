@@ -3,7 +3,7 @@ import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { visit } from '../support/browser.ts';
-import { noticed, startConsole } from '../support/console.ts';
+import { keepUndo, noticed, startConsole, undoOf } from '../support/console.ts';
 import { getRun, runEnded } from '../support/pipeline.ts';
 import { makerOf } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
@@ -114,9 +114,11 @@ test('a failed run is explained, with its code', async () => {
   await page.getByRole('region', { name: 'Last test' }).waitFor();
 }, 60_000);
 
-test('streams are deselected, masked and filtered, and saved', async () => {
+test('streams are deselected, masked and filtered, saved, and undone', async () => {
   const connection = await pipeline({ rows: 10, streams: 2 });
+  const { body: before } = await api.call('GET', `/connections/${connection.id}`);
   await visit(page, `/console/connections/${connection.id}?tab=streams`);
+  await keepUndo(page);
   await page.getByRole('switch', { name: 'Select stream_2' }).press('Space');
   await page.getByRole('button', { name: /^stream_1/ }).click();
   await page.getByRole('combobox', { name: 'Masking of name' }).click();
@@ -127,13 +129,17 @@ test('streams are deselected, masked and filtered, and saved', async () => {
   await page.getByRole('option', { name: 'is greater than' }).click();
   await page.getByRole('textbox', { name: 'Filter value' }).fill('5');
   await page.getByRole('button', { name: 'Save' }).click();
-  await noticed(page, 'Streams saved');
+  await undoOf(page, 'Streams saved').waitFor();
   const { body } = await api.call('GET', `/connections/${connection.id}`);
   const [first, second] = body.streams;
   expect(second.selected).toBeFalse();
   expect(first.fields).toContainEqual(expect.objectContaining({ path: ['name'], masking: 'hash_sha256' }));
   expect(first.fields).toContainEqual(expect.objectContaining({ path: ['note'], selected: false }));
   expect(first.filters).toEqual([{ field: 'id', operator: 'gt', value: '5' }]);
+  await undoOf(page, 'Streams saved').click();
+  await noticed(page, 'Undone: Streams saved');
+  const { body: after } = await api.call('GET', `/connections/${connection.id}`);
+  expect(after.streams).toEqual(before.streams);
   expect(complaints).toEqual([]);
 }, 90_000);
 

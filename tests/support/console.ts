@@ -54,6 +54,21 @@ export async function startConsole(config: Partial<Config> = {}) {
 }
 export type Console = Awaited<ReturnType<typeof startConsole>>;
 
+const UNDO_MS = 10_000;
+
+/** Loads the page again so that notices with "Undo" stay: whether a test is in time is no matter of this machine. */
+export async function keepUndo(page: Page): Promise<void> {
+  await page.addInitScript(`{
+    const start = window.setTimeout;
+    window.setTimeout = (run, after, ...rest) => (after === ${UNDO_MS} ? 0 : start(run, after, ...rest));
+  }`);
+  await page.reload();
+  await page.locator('#main').waitFor();
+}
+
+export const undoOf = (page: Page, text: string) =>
+  page.locator('.mantine-Notification-root', { hasText: text }).getByRole('button', { name: 'Undo' });
+
 /** Waits for a notification, and closes it: beside a later one with the same text, neither could be told from the other. */
 export async function noticed(page: Page, text: string): Promise<void> {
   const notice = page.locator('.mantine-Notification-root', { hasText: text });

@@ -1,5 +1,5 @@
-import { Notification } from '@mantine/core';
-import { useEffect } from 'react';
+import { Button, Notification } from '@mantine/core';
+import { type FocusEvent, useEffect, useRef, useState } from 'react';
 import { createStore } from '../store.ts';
 import { describe } from './failure.tsx';
 import { Icon } from './icon.tsx';
@@ -11,10 +11,14 @@ interface Notice {
   message: string;
   /** Stays until it is closed; other notices disappear by themselves. */
   stays: boolean;
+  /** Reverts what the notice reports. */
+  undo?: (() => void) | undefined;
 }
 
 const notices = createStore<readonly Notice[]>([]);
 const SHOWN_MS = 5_000;
+/** Long enough to read what was done, and to get to the button. */
+const UNDO_MS = 10_000;
 let count = 0;
 
 function show(notice: Omit<Notice, 'id'>): void {
@@ -22,8 +26,9 @@ function show(notice: Omit<Notice, 'id'>): void {
   notices.set([...notices.get().slice(-3), { ...notice, id: count }]);
 }
 
-/** Announces success in the corner. */
-export const notify = (title: string, message = ''): void => show({ kind: 'success', title, message, stays: false });
+/** Announces success in the corner. With `undo`, the notice offers to revert it for as long as it is shown. */
+export const notify = (title: string, { message = '', undo }: Partial<Pick<Notice, 'message' | 'undo'>> = {}): void =>
+  show({ kind: 'success', title, message, stays: false, undo });
 
 /** Announces a failure that the page shows as well, so the notice disappears by itself. */
 export const notifyProblem = (title: string, message: string): void =>
@@ -38,6 +43,15 @@ export function notifyFailure(title: string, error: unknown): void {
 
 const dismiss = (id: number) => notices.set(notices.get().filter((one) => one.id !== id));
 
+/** Reverts what the latest notice with "Undo" reports. @returns whether there was one */
+export function undoLatest(): boolean {
+  const latest = notices.get().findLast(({ undo }) => undo !== undefined);
+  if (!latest?.undo) return false;
+  dismiss(latest.id);
+  latest.undo();
+  return true;
+}
+
 export function Notices() {
   const shown = notices.use();
   return (
@@ -49,22 +63,62 @@ export function Notices() {
   );
 }
 
-function NoticeCard({ id, kind, title, message, stays }: Notice) {
+function NoticeCard({ id, kind, title, message, stays, undo }: Notice) {
+  const { isHeld, hold, giveBackFocus } = useHold();
   useEffect(() => {
-    if (stays) return undefined;
-    const timer = setTimeout(() => dismiss(id), SHOWN_MS);
+    if (stays || isHeld) return undefined;
+    const timer = setTimeout(() => dismiss(id), undo ? UNDO_MS : SHOWN_MS);
     return () => clearTimeout(timer);
-  }, [id, stays]);
+  }, [id, stays, isHeld, undo]);
+  const close = () => {
+    giveBackFocus();
+    dismiss(id);
+  };
   return (
     <Notification
+      {...hold}
       title={title}
       color={kind === 'error' ? 'red' : 'teal'}
       icon={<Icon name={kind === 'error' ? 'alert' : 'check'} />}
-      onClose={() => dismiss(id)}
+      onClose={close}
       closeButtonProps={{ 'aria-label': 'Dismiss notification' }}
       withBorder
     >
       {message}
+      {undo && (
+        <Button
+          size="compact-sm"
+          variant="default"
+          aria-keyshortcuts="Control+Z"
+          title="Ctrl Z"
+          onClick={() => {
+            close();
+            undo();
+          }}
+        >
+          Undo
+        </Button>
+      )}
     </Notification>
   );
+}
+
+/** Keeps a notice while the pointer or the focus is in it, and returns the focus to where it came from. */
+function useHold() {
+  const [isHovered, setHovered] = useState(false);
+  const [isFocused, setFocused] = useState(false);
+  const previous = useRef<EventTarget | null>(null);
+  const hold = {
+    onMouseEnter: () => setHovered(true),
+    onMouseLeave: () => setHovered(false),
+    onFocus: ({ currentTarget, relatedTarget }: FocusEvent) => {
+      if (!currentTarget.contains(relatedTarget)) previous.current = relatedTarget;
+      setFocused(true);
+    },
+    onBlur: ({ currentTarget, relatedTarget }: FocusEvent) => setFocused(currentTarget.contains(relatedTarget)),
+  };
+  const giveBackFocus = () => {
+    if (previous.current instanceof HTMLElement) previous.current.focus();
+  };
+  return { isHeld: isHovered || isFocused, hold, giveBackFocus };
 }

@@ -6,6 +6,7 @@ const KEYS: [keys: string[], what: string][] = [
   [['/'], 'Focus the search of the page'],
   [['C'], 'New connection'],
   ...Object.entries(GO_TO).map(([key, { label }]): [string[], string] => [['G', key.toUpperCase()], `Go to ${label}`]),
+  [['Ctrl', 'Z'], 'Undo, while a notification offers it'],
   [['?'], 'This list'],
 ];
 

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'react';
 import { useLocation } from 'wouter';
+import { undoLatest } from '../components/notices.tsx';
 import { NAVIGATION } from '../navigation.ts';
 
 const FIRST_LETTERS: Record<string, string> = {
@@ -36,7 +37,12 @@ export function useShortcuts(open: (what: 'palette' | 'keys') => void): void {
       open('palette');
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (isTyping(event.target)) return;
+    if ((event.ctrlKey || event.metaKey) && !event.shiftKey && key === 'z') {
+      if (undoLatest()) event.preventDefault();
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const follows = event.timeStamp - lastG.current < SEQUENCE_MS;
     lastG.current = key === 'g' ? event.timeStamp : 0;
     if (follows && GO_TO[key]) navigate(GO_TO[key].href);

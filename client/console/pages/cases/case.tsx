@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'wouter';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { client, type RouterInputs, type RouterOutputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { pluralize } from '../../components/format.ts';
@@ -144,10 +144,19 @@ const MOVES: Record<State, { to: State; label: string; icon: IconName }[]> = {
   resolved: [{ to: 'open', label: 'Reopen', icon: 'refresh' }],
 };
 
+/** Only an open case returns to what it was: no call restores who acknowledged or resolved one, and when. */
+const wayBack = ({ id, status }: Case): RouterInputs['automation']['updateCase'] | null =>
+  status === 'open' ? { case_id: id, status } : null;
+
 function Actions({ one }: { one: Case }) {
   const may = usePermission('cases.update');
   const update = useAction(trpc.automation.updateCase, {
+    done: ({ number, status }) => `Case #${number} ${status === 'open' ? 'reopened' : status}`,
     refresh: [trpc.automation.getCase, trpc.automation.listCases],
+    undo: {
+      input: async ({ case_id }) => wayBack(await client.automation.getCase.query({ case_id })),
+      isCurrent: async ({ status }) => (await client.automation.getCase.query({ case_id: one.id })).status === status,
+    },
   });
   return MOVES[one.status].map(({ to, label, icon }) => (
     <Button

@@ -1,6 +1,6 @@
 import { Button, MultiSelect, Select } from '@mantine/core';
 import { useState } from 'react';
-import { type RouterInputs, trpc } from '../../api.ts';
+import { client, type RouterInputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { usePermission } from '../../current-user.ts';
 import { FieldsEditor } from '../../streams/fields-editor.tsx';
@@ -22,6 +22,27 @@ export function OverridesForm({ source, item }: { source: Source; item: CatalogI
     done: 'Settings saved',
     failed: null,
     refresh: [trpc.account_connectors.catalog],
+    undo: {
+      input: async ({ account_connector_id, items }) => {
+        const catalog = await client.account_connectors.catalog.query({ account_connector_id });
+        const now = catalog.find(({ stream_id }) => stream_id === item.stream_id) ?? item;
+        return {
+          account_connector_id,
+          items: items.map((sent) => ({
+            ...sent,
+            field_overrides: sent.field_overrides.map((one) => former(now, one)),
+          })),
+        };
+      },
+      isCurrent: async (saved) => {
+        const now = await client.account_connectors.catalog.query({ account_connector_id: source.id });
+        const overrides = (catalog: CatalogItem[]) =>
+          JSON.stringify(
+            catalog.find(({ stream_id }) => stream_id === item.stream_id)?.fields.map(({ override }) => override),
+          );
+        return overrides(now) === overrides(saved);
+      },
+    },
   });
   const field_overrides = changedOverrides(item, { choices, key, cursor });
   const save = () =>
@@ -53,6 +74,14 @@ export function OverridesForm({ source, item }: { source: Source; item: CatalogI
       )}
     </fieldset>
   );
+}
+
+/** What a field had before it gets these settings; null for those that it did not have. */
+function former({ fields }: CatalogItem, { path, ...sent }: Override): Override {
+  const stored: Record<string, unknown> = {
+    ...fields.find((field) => field.path.join('.') === path.join('.'))?.override,
+  };
+  return { path, ...Object.fromEntries(Object.keys(sent).map((key) => [key, stored[key] ?? null])) };
 }
 
 const choicesOf = (fields: readonly Field[]): Choices =>

@@ -2,7 +2,7 @@ import { Button, Menu, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams, useSearchParams } from 'wouter';
 import { stateOf } from '../../../connection-filters.ts';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { client, type RouterOutputs, trpc } from '../../api.ts';
 import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
 import { Freshness, RelativeTime } from '../../components/relative-time.tsx';
@@ -11,6 +11,7 @@ import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
+import { statusChange } from '../connections/status-change.ts';
 import { RunsTab } from './runs-tab.tsx';
 import { SchemaChangesTab } from './schema-changes-tab.tsx';
 import { SettingsTab } from './settings-tab.tsx';
@@ -107,6 +108,12 @@ function Bell({ connection: { id, notify_on_failure: isOn } }: { connection: Con
   const update = useAction(trpc.connections.update, {
     done: isOn ? 'Failures of this connection are not sent' : 'Failures of this connection are sent',
     failed: 'Connection not updated',
+    undo: {
+      input: async ({ connection_id }) => {
+        const { revision, notify_on_failure } = await client.connections.get.query({ connection_id });
+        return { connection_id, revision, notify_on_failure };
+      },
+    },
   });
   return (
     <Button
@@ -135,7 +142,7 @@ function Actions({ connection }: { connection: Connection }) {
     failed: 'Run not started',
     after: (started) => started !== null && to(started),
   });
-  const update = useAction(trpc.connections.update, { failed: 'Connection not updated' });
+  const update = useAction(trpc.connections.update, statusChange(connection));
   const refreshSchema = useAction(trpc.connections.updateCatalog, {
     done: 'Schema refresh started',
     failed: 'Schema not refreshed',

@@ -32,7 +32,7 @@ const CONSISTENCY = optionsOf<NonNullable<Update['consistency']>>({
 
 export function SettingsTab({ connection }: { connection: Connection }) {
   const mayUpdate = usePermission('connections.update');
-  // Only edits are sent. The revision makes the service refuse them after a concurrent change.
+  // Only edits are sent. The revision that they began with lets the service refuse them after a concurrent change.
   const [edits, setEdits] = useState<Update>({});
   const [revision, setRevision] = useState(connection.revision);
   const update = useAction(trpc.connections.update, {
@@ -42,13 +42,18 @@ export function SettingsTab({ connection }: { connection: Connection }) {
       setEdits({});
       setRevision(saved.revision);
     },
+    undo: { input: (sent) => former(connection, sent) },
   });
   const now = { ...connection, ...edits } as Settings;
-  const set = (change: Update) => setEdits((before) => ({ ...before, ...change }));
   const isChanged = Object.keys(edits).length > 0;
+  const set = (change: Update) => {
+    // What was just saved can be newer than what was last read.
+    if (!isChanged) setRevision((known) => Math.max(known, connection.revision));
+    setEdits((before) => ({ ...before, ...change }));
+  };
   const save = (event: FormEvent) => {
     event.preventDefault();
-    update.mutate({ connection_id: connection.id, ...edits, revision: isChanged ? revision : connection.revision });
+    update.mutate({ connection_id: connection.id, ...edits, revision });
   };
   return (
     <div className="stack">
@@ -85,6 +90,13 @@ export function SettingsTab({ connection }: { connection: Connection }) {
       <Deletion connection={connection} />
     </div>
   );
+}
+
+/** The stored values of the settings that are sent. */
+function former(connection: Connection, { connection_id, ...sent }: RouterInputs['connections']['update']) {
+  const stored: Record<string, unknown> = { ...connection, schedule: scheduleOf(connection.schedule) };
+  const settings = Object.fromEntries(Object.keys(sent).map((key) => [key, stored[key]])) as Update;
+  return { ...settings, connection_id, revision: connection.revision };
 }
 
 /** Without the read-only keys. */

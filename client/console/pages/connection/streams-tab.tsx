@@ -1,7 +1,7 @@
 import { Button, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { type RouterInputs, trpc } from '../../api.ts';
+import { client, type RouterInputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { formatCompact, pluralize } from '../../components/format.ts';
@@ -63,11 +63,7 @@ function Streams({ connection, catalog, destination_modes }: StreamsProps) {
   const [edits, setEdits] = useState<Record<string, StreamEdit>>({});
   const [open, setOpen] = useState<string | null>(null);
   const [text, setText] = useState('');
-  const update = useAction(trpc.connections.update, {
-    done: 'Streams saved',
-    failed: null,
-    after: () => setEdits({}),
-  });
+  const update = useUpdate(() => setEdits({}));
   const changed = connection.streams.filter(({ id }) => edits[id]);
   const save = () =>
     update.mutate({
@@ -136,6 +132,30 @@ function Streams({ connection, catalog, destination_modes }: StreamsProps) {
       )}
     </Section>
   );
+}
+
+const useUpdate = (after: () => void) =>
+  useAction(trpc.connections.update, {
+    done: 'Streams saved',
+    failed: null,
+    after,
+    undo: {
+      input: async ({ connection_id, streams = [] }) => {
+        const now = await client.connections.get.query({ connection_id });
+        return { connection_id, revision: now.revision, streams: streams.map((sent) => former(now, sent)) };
+      },
+    },
+  });
+
+/** The service adapts modes, key and cursor to each other, so all of them go with what was sent. */
+const ADAPTED = ['sync_mode', 'destination_sync_mode', 'cursor_field', 'primary_key'];
+
+/** The stored settings of a stream that is sent. */
+function former(connection: Connection, { name, namespace, ...sent }: StreamRequest): StreamRequest {
+  const found = connection.streams.find((one) => nameOf(one) === nameOf({ name, namespace: namespace ?? null }));
+  const stored: Record<string, unknown> = { ...found };
+  const keys = new Set([...Object.keys(sent), ...ADAPTED]);
+  return { name, namespace, ...Object.fromEntries([...keys].map((key) => [key, stored[key]])) };
 }
 
 interface StreamLineProps {

@@ -20,8 +20,16 @@ export function BulkActions({ selected, clear }: BulkActionsProps) {
   const mayUpdate = usePermission('connections.update');
   const mayDelete = usePermission('connections.delete');
   const { isPending, perform } = useEach(selected, clear);
-  const set = (status: 'active' | 'paused') => (connection_id: string) =>
-    client.connections.update.mutate({ connection_id, status });
+  const update = async (connection_id: string, change: (tags: string[]) => Change) => {
+    // Others may have changed it since the list was read.
+    const before = await client.connections.get.query({ connection_id });
+    const sent = { connection_id, revision: before.revision, ...change(before.tags) };
+    const { revision } = await client.connections.update.mutate(sent);
+    if (revision === before.revision) return null;
+    const former =
+      'tags' in sent ? { tags: before.tags } : isSettable(before.status) ? { status: before.status } : null;
+    return former && (() => client.connections.update.mutate({ connection_id, revision, ...former }));
+  };
   return (
     <div className="row bulk-actions" role="group" aria-label="Actions for the selected connections">
       <span className="grow" role="status">
@@ -35,20 +43,25 @@ export function BulkActions({ selected, clear }: BulkActionsProps) {
       >
         Run
       </Button>
-      <Button size="xs" variant="default" disabled={!mayUpdate} onClick={() => perform('paused', set('paused'))}>
+      <Button
+        size="xs"
+        variant="default"
+        disabled={!mayUpdate}
+        onClick={() => perform('paused', (one) => update(one, () => ({ status: 'paused' })))}
+      >
         Pause
       </Button>
-      <Button size="xs" variant="default" disabled={!mayUpdate} onClick={() => perform('resumed', set('active'))}>
+      <Button
+        size="xs"
+        variant="default"
+        disabled={!mayUpdate}
+        onClick={() => perform('resumed', (one) => update(one, () => ({ status: 'active' })))}
+      >
         Resume
       </Button>
       <TagDialog
         disabled={!mayUpdate}
-        add={(tags) =>
-          perform('tagged', (connection_id) => {
-            const before = selected.find(({ id }) => id === connection_id)?.tags ?? [];
-            return client.connections.update.mutate({ connection_id, tags: [...new Set([...before, ...tags])] });
-          })
-        }
+        add={(tags) => perform('tagged', (one) => update(one, (own) => ({ tags: [...new Set([...own, ...tags])] })))}
       />
       <FolderDialog
         disabled={!mayUpdate}
@@ -76,24 +89,59 @@ export function BulkActions({ selected, clear }: BulkActionsProps) {
   );
 }
 
+type Settable = 'active' | 'paused';
+type Change = { status: Settable } | { tags: string[] };
+const isSettable = (status: string): status is Settable => status === 'active' || status === 'paused';
+
+type Undo = () => Promise<unknown>;
+/** Performs an action on a connection. If it returns a function, that one undoes it. */
+type Each = (connection_id: string) => Promise<unknown>;
+type Failed = { name: string; error: unknown }[];
+
 /** Performs one action on each connection, and reports how many accepted it and the first failure. */
 function useEach(selected: Summary[], clear: () => void) {
   const queryClient = useQueryClient();
   const [isPending, setPending] = useState(false);
-  const perform = async (done: string, action: (id: string) => Promise<unknown>) => {
+  const refetch = () => queryClient.invalidateQueries(trpc.connections.pathFilter());
+  const perform = async (done: string, action: Each) => {
     setPending(true);
-    const failures: { name: string; error: unknown }[] = [];
-    for (const { id, name } of selected) await action(id).catch((error: unknown) => failures.push({ name, error }));
+    const failures: Failed = [];
+    const undos: { name: string; undo: Undo }[] = [];
+    for (const { id, name } of selected) {
+      try {
+        const undo = await action(id);
+        if (typeof undo === 'function') undos.push({ name, undo: undo as Undo });
+      } catch (error) {
+        failures.push({ name, error });
+      }
+    }
     setPending(false);
     const succeeded = selected.length - failures.length;
-    if (succeeded > 0) notify(`${pluralize(succeeded, 'connection')} ${done}`);
-    const [first] = failures;
-    if (first) notifyFailure(`${failures.length} of ${selected.length} not ${done}: ${first.name}`, first.error);
-    else clear();
-    await queryClient.invalidateQueries(trpc.connections.pathFilter());
+    const title = `${pluralize(succeeded, 'connection')} ${done}`;
+    const undo = async () => {
+      await undoEach(undos, title);
+      await refetch();
+    };
+    if (succeeded > 0) notify(title, undos.length === 0 ? {} : { undo: () => void undo() });
+    notifyFirst(failures, `of ${selected.length} not ${done}`);
+    if (failures.length === 0) clear();
+    await refetch();
   };
-  return { isPending, perform: (done: string, action: (id: string) => Promise<unknown>) => void perform(done, action) };
+  return { isPending, perform: (done: string, action: Each) => void perform(done, action) };
 }
+
+/** Those that have changed since stay as they are. */
+async function undoEach(undos: { name: string; undo: Undo }[], title: string): Promise<void> {
+  const failures: Failed = [];
+  for (const { name, undo } of undos) await undo().catch((error: unknown) => failures.push({ name, error }));
+  if (failures.length < undos.length) notify(`Undone: ${title}`);
+  notifyFirst(failures, `of ${undos.length} not undone`);
+}
+
+const notifyFirst = (failures: Failed, what: string): void => {
+  const [first] = failures;
+  if (first) notifyFailure(`${failures.length} ${what}: ${first.name}`, first.error);
+};
 
 function TagDialog({ disabled, add }: { disabled: boolean; add: (tags: string[]) => void }) {
   const [isOpen, setOpen] = useState(false);

@@ -4,6 +4,7 @@ import { usePermission } from '../../current-user.ts';
 import { Icon } from '../../components/icon.tsx';
 import { useAction } from '../../use-action.ts';
 import type { Summary } from './connection-list.tsx';
+import { statusChange } from './status-change.ts';
 
 const REFRESHED = [trpc.connections.summaries, trpc.connections.get, trpc.runs.list, trpc.overview.recentRuns];
 
@@ -32,7 +33,7 @@ function Items({ connection }: { connection: Summary }) {
     refresh: REFRESHED,
   });
   const stop = useAction(trpc.runs.stop, { done: `Stopping ${name}`, failed: 'Run not stopped', refresh: REFRESHED });
-  const update = useAction(trpc.connections.update, { failed: 'Connection not updated', refresh: REFRESHED });
+  const update = useAction(trpc.connections.update, { ...statusChange(connection), refresh: REFRESHED });
   const isLocked = status === 'locked';
   return (
     <>

@@ -25,10 +25,15 @@ export function Checklist({ connections }: { connections: Summary[] }) {
 function Steps({ connections }: { connections: Summary[] }) {
   const { onboarding_state: onboarding } = useCurrentUser();
   const steps = useSteps(connections);
-  const close = useAction(trpc.users.putOnboardingState, { failed: 'Checklist not closed', refresh: [trpc.users.me] });
+  const { completed_steps, current_step, data } = onboarding;
+  const close = useAction(trpc.users.putOnboardingState, {
+    done: 'Checklist closed',
+    failed: 'Checklist not closed',
+    refresh: [trpc.users.me],
+    undo: { input: () => ({ completed_steps, current_step, data, dismissed: false }) },
+  });
   if (!steps || steps.every(({ isDone }) => isDone)) return null;
   const done = steps.filter(({ isDone }) => isDone).length;
-  const { completed_steps, current_step, data } = onboarding;
   return (
     <Section
       title="Getting started"

@@ -1,6 +1,6 @@
 import { Button } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { client, type RouterOutputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Section } from '../../components/page.tsx';
 import { QuietHoursFields } from '../../schedule/quiet-hours-fields.tsx';
@@ -9,13 +9,29 @@ import { useAction } from '../../use-action.ts';
 
 type Preferences = RouterOutputs['users']['me']['notification_preferences'];
 
+const settable = ({ quiet_from, quiet_until, urgent_severity }: Preferences) => ({
+  quiet_from,
+  quiet_until,
+  urgent_severity,
+});
+
 /** The user's own quiet hours, beside those of the account. */
 export function QuietHoursSection() {
   const me = useCurrentUser();
   const [edits, setEdits] = useState<Partial<Preferences>>({});
-  const save = useAction(trpc.users.update, { done: 'Quiet hours saved', failed: null, after: () => setEdits({}) });
-  const { quiet_from, quiet_until, urgent_severity } = { ...me.notification_preferences, ...edits };
-  const preferences = { quiet_from, quiet_until, urgent_severity };
+  const save = useAction(trpc.users.update, {
+    done: 'Quiet hours saved',
+    failed: null,
+    after: () => setEdits({}),
+    undo: {
+      input: () => ({ user_id: me.id, notification_preferences: settable(me.notification_preferences) }),
+      isCurrent: async (_saved, { notification_preferences }) => {
+        const now = await client.users.me.query();
+        return JSON.stringify(settable(now.notification_preferences)) === JSON.stringify(notification_preferences);
+      },
+    },
+  });
+  const preferences = settable({ ...me.notification_preferences, ...edits });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate({ user_id: me.id, notification_preferences: preferences });

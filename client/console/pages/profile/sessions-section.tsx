@@ -1,6 +1,7 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { trpc } from '../../api.ts';
+import { Confirm } from '../../components/confirm.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Section } from '../../components/page.tsx';
@@ -25,9 +26,18 @@ export function SessionsSection() {
                 {is_current ? (
                   <Status value="live" label="This session" />
                 ) : (
-                  <Button size="xs" variant="light" color="red" onClick={() => end.mutate({ session_id: id })}>
-                    End
-                  </Button>
+                  <Confirm
+                    title="End this session?"
+                    action="End session"
+                    onConfirm={() => end.mutate({ session_id: id })}
+                    trigger={(open) => (
+                      <Button size="xs" variant="light" color="red" onClick={open}>
+                        End
+                      </Button>
+                    )}
+                  >
+                    Its browser is signed out with the next request, and loses input that is not saved.
+                  </Confirm>
                 )}
               </li>
             ))}

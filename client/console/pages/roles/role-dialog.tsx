@@ -1,6 +1,6 @@
 import { Button, Checkbox, Modal, Textarea, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import { trpc } from '../../api.ts';
+import { client, trpc } from '../../api.ts';
 import { type Permission, useCurrentUser } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { labelOf } from '../../components/status.tsx';
@@ -9,6 +9,12 @@ import type { Role } from './roles.tsx';
 
 const TITLES: Record<string, string> = { cross_account: 'Other accounts' };
 
+const settingsOf = ({ name, description, permissions }: Pick<Role, 'name' | 'description' | 'permissions'>) => ({
+  name,
+  description,
+  permissions,
+});
+
 /** Creates or edits a role. Users can only grant permissions that they have, so the others are disabled. */
 export function RoleDialog({ role, onClose }: { role: Role | null; onClose: () => void }) {
   const [name, setName] = useState(role?.name ?? '');
@@ -16,7 +22,17 @@ export function RoleDialog({ role, onClose }: { role: Role | null; onClose: () =
   const [permissions, setPermissions] = useState<Permission[]>(role?.permissions ?? []);
   const options = { failed: null, refresh: [trpc.roles.list, trpc.users.me], after: onClose } as const;
   const create = useAction(trpc.roles.create, { done: `Role ${name} created`, ...options });
-  const update = useAction(trpc.roles.update, { done: `Role ${name} updated`, ...options });
+  const update = useAction(trpc.roles.update, {
+    done: `Role ${name} updated`,
+    ...options,
+    undo: {
+      input: async ({ role_id }) => ({ role_id, ...settingsOf(await client.roles.get.query({ role_id })) }),
+      isCurrent: async (saved) => {
+        const now = await client.roles.get.query({ role_id: saved.id });
+        return JSON.stringify(settingsOf(now)) === JSON.stringify(settingsOf(saved));
+      },
+    },
+  });
   const action = role ? update : create;
   const save = (event: FormEvent) => {
     event.preventDefault();

@@ -1,7 +1,7 @@
 import { Button, Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { client, type RouterOutputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Section } from '../../components/page.tsx';
 import { QueryView } from '../../components/query-view.tsx';
@@ -27,12 +27,20 @@ function Form({ settings }: { settings: Settings }) {
     failed: null,
     refresh: [trpc.automation.getNotificationSettings],
     after: () => setEdits({}),
+    undo: {
+      input: async () => settable(await client.automation.getNotificationSettings.query({})),
+      isCurrent: async (saved) => {
+        const now = await client.automation.getNotificationSettings.query({});
+        return JSON.stringify(settable(now)) === JSON.stringify(settable(saved));
+      },
+    },
   });
-  const { quiet_from, quiet_until, urgent_severity, digest_at, timezone } = { ...settings, ...edits };
+  const wanted = settable({ ...settings, ...edits });
+  const { quiet_from, quiet_until, urgent_severity, digest_at, timezone } = wanted;
   const set = (change: Partial<Settings>) => setEdits((before) => ({ ...before, ...change }));
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    save.mutate({ quiet_from, quiet_until, urgent_severity, digest_at, timezone });
+    save.mutate(wanted);
   };
   return (
     <Section
@@ -66,6 +74,14 @@ function Form({ settings }: { settings: Settings }) {
     </Section>
   );
 }
+
+const settable = ({ quiet_from, quiet_until, urgent_severity, digest_at, timezone }: Settings) => ({
+  quiet_from,
+  quiet_until,
+  urgent_severity,
+  digest_at,
+  timezone,
+});
 
 const Upcoming = ({ settings }: { settings: Settings }) => (
   <>

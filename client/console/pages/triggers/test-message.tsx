@@ -33,6 +33,6 @@ export function TestMessage({ action, trigger_id }: { action: Action; trigger_id
 }
 
 function showResult([tested]: RouterOutputs['automation']['testNotifications']): void {
-  if (tested?.is_sent) notify('Test message sent', tested.error?.message);
+  if (tested?.is_sent) notify('Test message sent', { message: tested.error?.message });
   else if (tested?.error) notifyFailure('Test message not sent', tested.error);
 }

@@ -1,7 +1,7 @@
 import { Button, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { client, type RouterOutputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Empty } from '../../components/empty.tsx';
@@ -74,9 +74,20 @@ const List = ({ triggers }: { triggers: Trigger[] }) => (
 function Line({ trigger }: { trigger: Trigger }) {
   const { id, name, enabled, severity, normalized_rule, actions, state, fire_count, open_cases_count } = trigger;
   const mayUpdate = usePermission('triggers.update');
+  const isFaulty = state === 'errored' || state === 'auto_disabled';
   const update = useAction(trpc.automation.updateTrigger, {
+    done: (saved) => `${name} ${saved.enabled ? 'enabled' : 'disabled'}`,
     failed: 'Trigger not updated',
     refresh: [trpc.automation.listTriggers],
+    undo: {
+      // Its error is gone with the first change.
+      input: async (sent) => {
+        const now = await client.automation.getTrigger.query({ trigger_id: id });
+        return isFaulty || now.enabled === sent.enabled ? null : { trigger_id: id, enabled: now.enabled };
+      },
+      isCurrent: async (saved) =>
+        (await client.automation.getTrigger.query({ trigger_id: id })).enabled === saved.enabled,
+    },
   });
   return (
     <>
@@ -92,7 +103,7 @@ function Line({ trigger }: { trigger: Trigger }) {
             <b>{name}</b>
           </Link>
           <Severity value={severity} />
-          {(state === 'errored' || state === 'auto_disabled') && <Status value="failed" label={labelOf(state)} />}
+          {isFaulty && <Status value="failed" label={labelOf(state)} />}
         </div>
         <code className="rule-line" title={normalized_rule}>
           {normalized_rule}

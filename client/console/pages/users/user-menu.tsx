@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Menu, Modal } from '@mantine/core';
 import { useState } from 'react';
-import { trpc } from '../../api.ts';
+import { client, type RouterOutputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Icon } from '../../components/icon.tsx';
@@ -17,8 +17,16 @@ export function UserMenu({ user }: { user: User }) {
   const [dialog, setDialog] = useState<Dialog>(null);
   const close = () => setDialog(null);
   const update = useAction(trpc.users.update, {
+    done: (saved) => `${user.full_name} ${saved.is_active ? 'enabled' : 'disabled'}`,
     failed: `${user.full_name} not updated`,
     refresh: [trpc.users.list],
+    undo: {
+      input: async ({ user_id, is_active: wanted }) => {
+        const { is_active } = await client.users.get.query({ user_id });
+        return is_active === wanted ? null : { user_id, is_active };
+      },
+      isCurrent,
+    },
   });
   const invite = useAction(trpc.users.invite, {
     failed: 'Invitation not created',
@@ -79,6 +87,14 @@ export function UserMenu({ user }: { user: User }) {
   );
 }
 
+/** Whether status and roles are still those of an update. */
+async function isCurrent(saved: RouterOutputs['users']['update']): Promise<boolean> {
+  const now = await client.users.get.query({ user_id: saved.id });
+  const rights = ({ is_active, roles }: typeof saved) =>
+    JSON.stringify([is_active, roles.map(({ id }) => id).toSorted()]);
+  return rights(now) === rights(saved);
+}
+
 function RolesDialog({ user, onClose }: { user: User; onClose: () => void }) {
   const [role_ids, setRoles] = useState(user.roles.map(({ id }) => id));
   const update = useAction(trpc.users.update, {
@@ -86,6 +102,13 @@ function RolesDialog({ user, onClose }: { user: User; onClose: () => void }) {
     failed: null,
     refresh: [trpc.users.list, trpc.roles.list, trpc.users.me],
     after: onClose,
+    undo: {
+      input: async ({ user_id }) => {
+        const { roles } = await client.users.get.query({ user_id });
+        return { user_id, role_ids: roles.map(({ id }) => id) };
+      },
+      isCurrent,
+    },
   });
   return (
     <Modal opened onClose={onClose} title={`Roles of ${user.full_name}`}>

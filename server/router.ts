@@ -12,6 +12,7 @@ import { overviewRouter } from './resources/overview/router.ts';
 import { rolesRouter } from './resources/roles/router.ts';
 import { runRouter, runsRouter } from './resources/runs/router.ts';
 import { savedViewsRouter } from './resources/saved-views/router.ts';
+import { templatesRouter } from './resources/connections/templates/router.ts';
 import { avatarRouter, usersRouter } from './resources/users/router.ts';
 import { verificationsRouter } from './resources/verifications/router.ts';
 
@@ -29,6 +30,7 @@ export const appRouter = router({
   roles: rolesRouter,
   runs: runsRouter,
   saved_views: savedViewsRouter,
+  templates: templatesRouter,
   users: usersRouter,
   verifications: verificationsRouter,
 });

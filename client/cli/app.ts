@@ -9,6 +9,7 @@ import { apply, exportFile } from './commands/files.ts';
 import { launch, logs, plan, run, runs } from './commands/runs.ts';
 import { migrate } from './commands/migrate.ts';
 import { api, openPage, status } from './commands/service.ts';
+import { templates } from './commands/templates.ts';
 import { completion, contexts, login, logout, whoami } from './commands/session.ts';
 import { verify } from './commands/verify.ts';
 import { views } from './commands/views.ts';
@@ -37,6 +38,7 @@ const root = buildRouteMap<string, Cli>({
     migrate,
     apply,
     export: exportFile,
+    templates,
     triggers,
     notifications,
     cases,

@@ -104,6 +104,7 @@ const NEEDED: Record<string, Needed> = {
   'DELETE /users/me/sessions/{session_id}': ['users.manage'],
   'GET /automation/rule_language': [],
   'GET /connection_summaries': [],
+  'GET /pipeline_templates': [],
   'POST /connection_checks': ['connections.create'],
   'POST /schedules/preview': [],
   'POST /connector_rights': [],

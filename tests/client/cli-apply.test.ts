@@ -83,6 +83,24 @@ describe('apply', () => {
     expect(await sources()).toEqual([]);
   });
 
+  test('plans each template that `templates show` prints, given its variables', async () => {
+    const { out: listed } = await cli.run(['templates', 'list', '-o', 'name']);
+    const names = listed.trim().split('\n');
+    expect(names).toContain('postgres-to-parquet');
+    // Those whose sides the service checks without calling them.
+    for (const name of ['postgres-to-postgres-continuous', 'webhooks-to-postgres']) {
+      const { code, out } = await cli.run(['templates', 'show', name]);
+      expect(code).toBe(0);
+      expect(out).toMatch(/^# .+\n# .+\n\n# Needs:\n# - /);
+      writeFileSync(file, out);
+      const variables = [...out.matchAll(/\$\{(\w+)\}/g)].map(([, variable]) => [variable!, 'localhost']);
+      const planned = await cli.run(['apply', '-f', 'pipelines.yaml', '--dry-run'], {
+        env: Object.fromEntries(variables),
+      });
+      expect(planned.out).toContain('3 to create, 0 to update, 0 to delete, 0 unchanged');
+    }
+  });
+
   test('applies nothing without --yes and a terminal: 2', async () => {
     expect((await apply(PIPELINES)).code).toBe(2);
     expect(await sources()).toEqual([]);

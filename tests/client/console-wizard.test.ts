@@ -173,6 +173,42 @@ test('a definition is drafted from an OpenAPI document, with its guesses to conf
   expect(complaints).toEqual([]);
 });
 
+test('a template fills in connectors, names, schedule and modes, which can be changed', async () => {
+  await page.evaluate('sessionStorage.clear()');
+  await page.goto('/console/connections/new');
+  await visible().getByText('Start from a template').click();
+  await shoot(page, 'wizard-templates');
+  await visible()
+    .getByRole('button', { name: /^PostgreSQL to PostgreSQL, every night/ })
+    .click();
+  await visible().getByText('A user of the source that may read its tables').waitFor();
+  await shoot(page, 'wizard-template');
+  expect(await visible().getByRole('textbox', { name: 'Name', exact: true }).inputValue()).toBe('Shop');
+  await visible().getByRole('textbox', { name: 'Name', exact: true }).fill('Nightly source');
+  await fillPostgres(warehouse.url);
+  await visible().getByRole('button', { name: 'Test and save' }).click();
+  await visible().getByRole('radio', { name: 'Nightly source' }).waitFor();
+  await next();
+
+  await atStep('Streams');
+  await visible()
+    .getByRole('button', { name: /^shop\.users/ })
+    .getByText(/^Full refresh, overwrite/)
+    .waitFor();
+  await next();
+  await choose('Warehouse');
+  expect(await visible().getByRole('combobox', { name: 'Destination schema' }).inputValue()).toBe('shop');
+  await visible().getByRole('combobox', { name: 'Destination schema' }).fill('copies');
+  await next();
+  await atStep('Schedule');
+  await visible().locator('.schedule-preview').getByText('02:00').first().waitFor();
+  await next();
+  await visible().getByText('full refresh, overwrite').waitFor();
+  await page.evaluate('sessionStorage.clear()');
+  await page.goto('/console/connections');
+  expect(complaints).toEqual([]);
+}, 120_000);
+
 test('unsaved input outlasts a step back, another page, a refusal, and a session that ends', async () => {
   const source = await make.source({ streams: 3 });
   const destination = await make.destination();

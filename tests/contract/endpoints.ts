@@ -98,6 +98,7 @@ export const ADDITIONS: readonly [operation: string, operation_id: string][] = [
   ['POST /automation/notification_settings', 'update_notification_settings'],
   ['POST /automation/drift_reports', 'report_drift'],
   ['GET /connection_summaries', 'list_connection_summaries'],
+  ['GET /pipeline_templates', 'list_pipeline_templates'],
   ['POST /account_connector_checks', 'check_account_connector'],
   ['POST /connection_checks', 'check_connection'],
   ['POST /schedules/preview', 'preview_schedule'],

@@ -27,16 +27,21 @@ export interface ParameterFormState {
   refuse(problems: Record<string, string>): void;
 }
 
-/**
- * State of a form for a connector's parameters. `stored` has the current ones, secrets masked. `moved`: labels of
- * changes outside the form that send the secrets to another place.
- */
+interface FormOptions {
+  /** The current parameters, secrets masked. */
+  stored?: ParameterValues;
+  /** Labels of changes outside the form that send the secrets to another place. */
+  moved?: readonly string[];
+  /** What the form begins with. Default: what is stored. */
+  initial?: ParameterValues | undefined;
+}
+
+/** State of a form for a connector's parameters. */
 export function useParameterForm(
   parameters: readonly Parameter[],
-  stored: ParameterValues = {},
-  moved: readonly string[] = [],
+  { stored = {}, moved = [], initial = stored }: FormOptions = {},
 ): ParameterFormState {
-  const [values, setValues] = useState<ParameterValues>(stored);
+  const [values, setValues] = useState<ParameterValues>(initial);
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState<Record<string, string>>({});
   const all = { parameters, values };

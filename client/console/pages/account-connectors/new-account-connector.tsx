@@ -111,14 +111,16 @@ export function ConnectorGallery({
 
 interface NewConnectorFormProps {
   connector: Connector;
+  /** Values to begin with. */
+  template?: RouterOutputs['templates']['list'][number]['source'] | undefined;
   onCreated: (created: RouterOutputs['account_connectors']['create']) => void;
 }
 
 /** Name, parameters and tunnel of a new source or destination. */
-export function NewConnectorForm({ connector, onCreated }: NewConnectorFormProps) {
-  const form = useParameterForm(connector.parameters);
+export function NewConnectorForm({ connector, template, onCreated }: NewConnectorFormProps) {
+  const form = useParameterForm(connector.parameters, { initial: template?.parameters });
   const tunnel = useTunnelForm();
-  const [name, setName] = useState(connector.display_name);
+  const [name, setName] = useState(template?.name ?? connector.display_name);
   const [oauth_consent_id, setConsent] = useState<string | null>(null);
   const create = useAction(trpc.account_connectors.create, {
     failed: null,

@@ -32,7 +32,7 @@ function ParametersForm({ connector, entry }: ParametersSectionProps) {
   const [name, setName] = useState(connector.name);
   const [oauth_consent_id, setConsent] = useState<string | null>(null);
   const tunnel = useTunnelForm(storedTunnel);
-  const form = useParameterForm(entry.parameters, stored, tunnel.isMoved ? ['SSH tunnel'] : []);
+  const form = useParameterForm(entry.parameters, { stored, moved: tunnel.isMoved ? ['SSH tunnel'] : [] });
   const update = useAction(trpc.account_connectors.update, { failed: null, after: notifySaved });
   const parameters = form.changed();
   const isRenamed = name.trim() !== connector.name;

@@ -11,6 +11,7 @@ import { Status } from '../../components/status.tsx';
 import type { AccountConnector as SelectedAccountConnector } from '../account-connectors/account-connector.tsx';
 import { carriesRows, ConnectorGallery, NewConnectorForm } from '../account-connectors/new-account-connector.tsx';
 import { SelectedConnector } from './selected-connector.tsx';
+import type { Template } from './templates.tsx';
 
 type AccountConnector = RouterOutputs['account_connectors']['list'][number];
 type Connector = RouterOutputs['connectors']['list'][number];
@@ -24,6 +25,8 @@ interface ConnectorStepProps {
   settings?: (connector: SelectedAccountConnector) => ReactNode;
   /** The destination schema of the connection. */
   schema?: string;
+  /** What the template of the draft begins with. */
+  template?: Template['source'] | undefined;
 }
 
 /** Selects an existing source or destination, or creates one. */
@@ -35,7 +38,18 @@ export function ConnectorStep(props: ConnectorStepProps) {
     const system = systems.data?.find(({ id }) => id === connector_id);
     return system === undefined || carriesRows(system);
   };
-  return <QueryView query={list}>{(all) => <ConnectorSelection {...props} all={all.filter(loadsRows)} />}</QueryView>;
+  const { template } = props;
+  const proposed = systems.data?.find(
+    ({ connector_type, name }) => connector_type === type && name === template?.connector_name,
+  );
+  return (
+    <QueryView query={list}>
+      {(all) => (
+        // The template is known a moment after the page.
+        <ConnectorSelection key={proposed?.id} {...props} all={all.filter(loadsRows)} proposed={proposed} />
+      )}
+    </QueryView>
+  );
 }
 
 function ConnectorSelection({
@@ -45,10 +59,14 @@ function ConnectorSelection({
   select,
   settings,
   schema,
-}: ConnectorStepProps & { all: AccountConnector[] }) {
+  template,
+  proposed,
+}: ConnectorStepProps & { all: AccountConnector[]; proposed: Connector | undefined }) {
   const mayCreate = usePermission(`${type}s.create`);
-  const [mode, setMode] = useState<'existing' | 'new'>('existing');
-  const [system, setSystem] = useState<Connector | null>(null);
+  const has = (wanted: Connector) => all.some(({ connector_id }) => connector_id === wanted.id);
+  const isNew = proposed !== undefined && selected_id === null && !has(proposed);
+  const [mode, setMode] = useState<'existing' | 'new'>(isNew ? 'new' : 'existing');
+  const [system, setSystem] = useState<Connector | null>(proposed ?? null);
   const tab = all.length === 0 ? 'new' : mode;
   const onCreated = ({ id }: { id: string }) => {
     setSystem(null);
@@ -88,7 +106,12 @@ function ConnectorSelection({
           </Button>
         )}
         {system ? (
-          <NewConnectorForm key={system.id} connector={system} onCreated={onCreated} />
+          <NewConnectorForm
+            key={system.id}
+            connector={system}
+            template={system.id === proposed?.id ? template : undefined}
+            onCreated={onCreated}
+          />
         ) : (
           <ConnectorGallery type={type} forRows onSelect={setSystem} />
         )}

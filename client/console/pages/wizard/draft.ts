@@ -6,6 +6,8 @@ import type { StreamEdits } from './proposal.ts';
 
 /** The settings of a connection that has not been created yet. */
 export interface ConnectionDraft {
+  /** Name of the template that the draft began with. */
+  template: string | null;
   source_id: string | null;
   destination_id: string | null;
   /** By source, so that switching to another source and back keeps the selection. */
@@ -21,6 +23,7 @@ export interface ConnectionDraft {
 }
 
 const empty = (): ConnectionDraft => ({
+  template: null,
   source_id: null,
   destination_id: null,
   streams: {},

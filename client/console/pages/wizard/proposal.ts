@@ -13,7 +13,12 @@ export interface WizardStream {
   reason: string | null;
   /** Why it cannot be loaded with these settings; null if it can. */
   problem: string | null;
+  /** Whether it has the modes of the template, which the service would not select by itself. */
+  isOfTemplate: boolean;
 }
+
+/** The modes of a template. */
+export type TemplateModes = Pick<Stream, 'sync_mode' | 'destination_sync_mode'>;
 
 const WRITE_MODES: Record<Stream['sync_mode'], DestinationSyncMode[]> = {
   full_refresh: ['overwrite', 'append'],
@@ -40,23 +45,36 @@ export const writeModes = (sync_mode: Stream['sync_mode'], destination: readonly
 
 export const rowsOf = (
   catalog: CatalogItem[],
-  { edits, destination }: { edits: StreamEdits; destination: readonly DestinationSyncMode[] },
+  {
+    edits,
+    destination,
+    template,
+  }: { edits: StreamEdits; destination: readonly DestinationSyncMode[]; template: TemplateModes | null },
 ): WizardStream[] =>
   catalog
     .filter(({ change_status }) => change_status !== 'removed')
     .map((item) => {
       const key = keyOf(item);
-      const suggestion = suggestionOf(item, destination);
-      const stream = streamOf(item, { edit: edits[key] ?? {}, suggestion, destination });
+      const suggestion = suggestionOf(item, { destination, template });
+      const stream = streamOf(item, { edit: edits[key] ?? {}, suggestion, destination, template });
       const reason = stream.sync_mode === suggestion.sync_mode ? suggestion.reason : null;
-      return { key, item, stream, reason, problem: problemOf(stream, item) };
+      const isOfTemplate =
+        stream.sync_mode === template?.sync_mode && stream.destination_sync_mode === template.destination_sync_mode;
+      return { key, item, stream, reason, problem: problemOf(stream, item), isOfTemplate };
     });
 
-/** What the service suggests, unless the destination cannot merge the rows of an incremental read by their key. */
+/**
+ * The sync mode of the template if the stream has what it needs; otherwise what the service suggests, unless the
+ * destination cannot merge the rows of an incremental read by their key.
+ */
 function suggestionOf(
-  { suggested_settings, supported_sync_modes }: CatalogItem,
-  destination: readonly DestinationSyncMode[],
+  item: CatalogItem,
+  { destination, template }: { destination: readonly DestinationSyncMode[]; template: TemplateModes | null },
 ) {
+  const { suggested_settings, supported_sync_modes } = item;
+  if (template && template.sync_mode !== suggested_settings.sync_mode && canRead(item, template.sync_mode)) {
+    return { ...suggested_settings, sync_mode: template.sync_mode, reason: 'As in the template' };
+  }
   const merges = destination.length === 0 || destination.includes('append_dedup');
   if (merges || suggested_settings.sync_mode === 'full_refresh' || !supported_sync_modes.includes('full_refresh')) {
     return suggested_settings;
@@ -65,17 +83,24 @@ function suggestionOf(
   return { ...suggested_settings, sync_mode: 'full_refresh' as const, cursor_field: null, reason };
 }
 
+const canRead = (item: CatalogItem, sync_mode: Stream['sync_mode']): boolean =>
+  item.supported_sync_modes.includes(sync_mode) &&
+  (sync_mode === 'full_refresh' || item.source_defined_cursor || item.default_cursor_field !== null);
+
 interface StreamInput {
   edit: StreamEdit;
   suggestion: CatalogItem['suggested_settings'];
   destination: readonly DestinationSyncMode[];
+  template: TemplateModes | null;
 }
 
-function streamOf(item: CatalogItem, { edit, suggestion, destination }: StreamInput): Stream {
+function streamOf(item: CatalogItem, { edit, suggestion, destination, template }: StreamInput): Stream {
   const sync_mode = edit.sync_mode ?? suggestion.sync_mode;
   const primary_key = edit.primary_key ?? suggestion.primary_key;
   const modes = writeModes(sync_mode, destination);
-  const best = modes.find((mode) => primary_key || !NEEDS_KEY.includes(mode)) ?? 'append';
+  const fits = (mode: DestinationSyncMode) => modes.includes(mode) && (primary_key || !NEEDS_KEY.includes(mode));
+  const preferred = sync_mode === template?.sync_mode ? [template.destination_sync_mode] : [];
+  const best = [...preferred, ...modes].find(fits) ?? 'append';
   return {
     id: item.stream_id,
     name: item.name,
@@ -127,12 +152,13 @@ export function withEdit(before: StreamEdit, change: StreamEdit): StreamEdit {
 
 /** The stream as sent to the service. */
 export const requestOf = (
-  { stream, item }: WizardStream,
+  { stream, item, isOfTemplate }: WizardStream,
   edits: StreamEdits,
 ): NonNullable<RouterInputs['connections']['create']['streams']>[number] => ({
   name: item.name,
   namespace: item.namespace,
   sync_mode: stream.sync_mode,
+  ...(isOfTemplate && { destination_sync_mode: stream.destination_sync_mode }),
   ...edits[keyOf(item)],
   selected: true,
 });

@@ -4,6 +4,7 @@ import { trpc } from '../../api.ts';
 import type { ConnectionDraft } from './draft.ts';
 import { schemaParameter } from '../account-connectors/schema-test.ts';
 import { rowsOf } from './proposal.ts';
+import { useTemplate } from './templates.tsx';
 
 const POLL_MS = 1_000;
 const NO_ID = '';
@@ -48,15 +49,22 @@ export function useSelection(draft: ConnectionDraft) {
   useEffect(() => {
     if (refreshed_at !== null) void refetch();
   }, [refreshed_at, refetch]);
+  const template = useTemplate(draft.template);
   const edits = (source_id !== null && draft.streams[source_id]) || NO_EDITS;
   const destination_modes = destinationConnector.data?.supported_destination_sync_modes ?? NO_MODES;
   const rows = useMemo(
-    () => rowsOf(catalog.data ?? [], { edits, destination: destination_modes }),
-    [catalog.data, edits, destination_modes],
+    () =>
+      rowsOf(catalog.data ?? [], {
+        edits,
+        destination: destination_modes,
+        template: template && template.connection,
+      }),
+    [catalog.data, edits, destination_modes, template],
   );
   const selected = useMemo(() => rows.filter(({ stream }) => stream.selected), [rows]);
   return {
     draft,
+    template,
     source: source_id === null ? undefined : source.data,
     destination: destination_id === null ? undefined : destination.data,
     discovery,

@@ -9,11 +9,12 @@ import { Icon } from '../../components/icon.tsx';
 import { Page } from '../../components/page.tsx';
 import { DestinationSchema } from '../account-connectors/destination-schema.tsx';
 import { ConnectorStep } from './connector-step.tsx';
-import { useDraft } from './draft.ts';
+import { type DraftState, useDraft } from './draft.ts';
 import { ReviewStep } from './review-step.tsx';
 import { ScheduleStep } from './schedule-step.tsx';
 import { type StepName, Steps } from './steps.tsx';
 import { StreamsStep } from './streams-step.tsx';
+import { type Template, Templates } from './templates.tsx';
 import { useSelection } from './use-selection.ts';
 
 const ORDER: StepName[] = ['source', 'streams', 'destination', 'schedule', 'review'];
@@ -43,16 +44,11 @@ function Wizard() {
   const go = (step: StepName) => setSearch({ step });
   const panel = useFocusedPanel(current);
   const panels: Record<StepName, React.ReactNode> = {
-    source: (
-      <ConnectorStep
-        type="source"
-        selected_id={draft.draft.source_id}
-        select={(source_id) => draft.set({ source_id })}
-      />
-    ),
+    source: <SourceStep draft={draft} template={selection.template} />,
     streams: <StreamsStep draft={draft} selection={selection} back={() => go('source')} />,
     destination: (
       <ConnectorStep
+        key={draft.draft.template}
         type="destination"
         selected_id={draft.draft.destination_id}
         select={(destination_id) => draft.set({ destination_id })}
@@ -64,6 +60,7 @@ function Wizard() {
           />
         )}
         schema={draft.draft.destination_schema}
+        template={selection.template?.destination}
       />
     ),
     schedule: <ScheduleStep draft={draft} />,
@@ -112,6 +109,19 @@ function Wizard() {
     </Page>
   );
 }
+
+const SourceStep = ({ draft, template }: { draft: DraftState; template: Template | null }) => (
+  <div className="stack">
+    <Templates draft={draft} />
+    <ConnectorStep
+      key={draft.draft.template}
+      type="source"
+      selected_id={draft.draft.source_id}
+      select={(source_id) => draft.set({ source_id })}
+      template={template?.source}
+    />
+  </div>
+);
 
 /** The panel of a step that was opened gets the focus, at the top of the page. */
 function useFocusedPanel(current: StepName) {

@@ -41,6 +41,7 @@ const TITLES: Record<string, [title: string, summary: string]> = {
   verifications: ['Verifications', 'Proof that a table at the destination equals its stream at the source.'],
   cut_over: ['Cut-over', 'Move an application from the source to the destination.'],
   network_logs: ['Network logs', 'Every request of the connectors of a run, as gzipped JSON Lines.'],
+  saved_views: ['Saved views', 'Filters of the lists under a name, for a user or the account.'],
   overview: ['Activity', 'What the account did lately.'],
   users: ['Users and API keys', 'Users of the account, their keys and sessions, and the calling user.'],
   roles: ['Roles and permissions', 'Roles grant permissions to users.'],

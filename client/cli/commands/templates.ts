@@ -20,8 +20,9 @@ export const templates = buildRouteMap<string, Cli>({
         positional: one('name', 'Name or unique prefix of the name', names),
       },
       docs: help('Print a template as a file for `apply`', {
-        about: 'Edit the file, set the variables that it names, and apply it.',
-        examples: ['templates show postgres-to-parquet > pipelines.yaml', 'apply -f pipelines.yaml --dry-run'],
+        about:
+          'Edit the file, set the variables that it names, and apply it: `data-pipelines apply -f pipelines.yaml`.',
+        examples: ['templates show postgres-to-parquet > pipelines.yaml'],
       }),
     }),
   },

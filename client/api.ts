@@ -87,6 +87,14 @@ export interface ClientOptions {
  * const result = await api.automation.evaluateRule.mutate({ rule, limit: 100 });
  * if (!result.is_valid) console.log(result.error?.message, result.error?.position);
  * ```
+ * Start from a template of a common pipeline, or add a connector from a manifest:
+ * ```ts
+ * const templates = await api.templates.list.query();
+ * console.log(templates.map(({ name, needs }) => [name, needs]));
+ * const manifest_url = 'https://example.com/source-shop/manifest.yaml';
+ * const connector = await api.custom_connectors.create.mutate({ name: 'shop', manifest_url });
+ * console.log(connector.name, connector.version);
+ * ```
  * Prove that source and destination are equal:
  * ```ts
  * const verification_id = await api.verifications.start.mutate({ connection_id: '…', request: {} });

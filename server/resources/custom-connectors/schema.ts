@@ -63,7 +63,10 @@ export const UpdateCustomConnectorRequest = z
     documentation_url: shown.documentation_url.optional(),
     ...documents,
   })
-  .meta({ id: 'UpdateCustomConnectorRequest', examples: [{ digest: 'e3b0c442…' }] });
+  .meta({
+    id: 'UpdateCustomConnectorRequest',
+    examples: [{ digest: 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855' }],
+  });
 export type UpdateCustomConnectorRequest = z.output<typeof UpdateCustomConnectorRequest>;
 
 const Unsupported = z.array(z.object({ place: z.string(), what: z.string() }));

@@ -46,7 +46,9 @@ export function readsOf(contract: Contract, world: World, page: number): Read[] 
   return contract.operations
     .filter(({ method, path }) => method === 'GET' && !LIVE.some((part) => path.includes(part)))
     .flatMap(({ path, told }) => {
-      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => VALUES[name] ?? world[name]![0]!);
+      const own = path.startsWith('/custom_connectors/') ? { connector_name: world.custom_connector_name![0]! } : {};
+      const values: Record<string, string> = { ...VALUES, ...own };
+      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name] ?? world[name]![0]!);
       const required = told.parameters.filter((one: Json) => one.in === 'query' && one.required);
       const given = required.map(({ name }: Json) => `${name}=${VALUES[name]}`);
       const queries = filters[path]?.map((one) => `limit=${page}${one && `&${one}`}`) ?? [given.join('&')];

@@ -13,6 +13,7 @@ import {
 } from '../../db/schema/index.ts';
 import { refreshCatalog } from '../../server/catalog/discover.ts';
 import { SYSTEM_ACTOR } from '../../server/events/emit.ts';
+import { manifestOf, streamOf } from '../connectors/manifest-support.ts';
 import type { Call } from '../support/api.ts';
 import type { TestDeps } from '../support/database.ts';
 import { endRun } from '../support/pipeline.ts';
@@ -63,6 +64,10 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
     actions: [{ type: 'pause_connection' }],
   });
   const view = await make('/saved_views', { page: 'connections', name: unique(), query: 'tag=sales' });
+  const added = await make('/custom_connectors', {
+    name: `shop_${Bun.randomUUIDv7().replaceAll('-', '').slice(-12)}`,
+    manifest: JSON.stringify(manifestOf([streamOf('orders')])),
+  });
   const found = await test.deps.db.select().from(events).where(eq(events.account_id, whose.account_id)).limit(1);
   return {
     connection_id: [idle.id, busy.id],
@@ -83,6 +88,7 @@ export async function makeWorld(test: TestDeps, whose: Whose): Promise<World> {
     saved_view_id: [view.id],
     event_id: found.map(({ id }) => id),
     connector_name: ['demo', 'sample', 'file'],
+    custom_connector_name: [added.name],
     parameter_name: ['rows', 'seed'],
   };
 }

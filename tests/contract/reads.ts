@@ -40,15 +40,17 @@ const queriesOf = (world: World): Record<string, string[]> => ({
   '/billing/usage/connection-usage': ['start_date=2026-01-01&end_date=2026-01-31'],
 });
 
+/** Added connectors are found by the same parameter as those of the catalog. */
+const kindOf = (path: string, parameter: string) =>
+  path.startsWith('/custom_connectors/') && parameter === 'connector_name' ? 'custom_connector_name' : parameter;
+
 /** Every list and get operation of the document; lists return `page` items. */
 export function readsOf(contract: Contract, world: World, page: number): Read[] {
   const filters = queriesOf(world);
   return contract.operations
     .filter(({ method, path }) => method === 'GET' && !LIVE.some((part) => path.includes(part)))
     .flatMap(({ path, told }) => {
-      const own = path.startsWith('/custom_connectors/') ? { connector_name: world.custom_connector_name![0]! } : {};
-      const values: Record<string, string> = { ...VALUES, ...own };
-      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name] ?? world[name]![0]!);
+      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => VALUES[name] ?? world[kindOf(path, name)]![0]!);
       const required = told.parameters.filter((one: Json) => one.in === 'query' && one.required);
       const given = required.map(({ name }: Json) => `${name}=${VALUES[name]}`);
       const queries = filters[path]?.map((one) => `limit=${page}${one && `&${one}`}`) ?? [given.join('&')];

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { createDocument } from 'zod-openapi';
 import type { oas31 } from 'zod-openapi';
 import { outputSchema } from '../../../api/trusted-output.ts';
-import { appRouter } from '../../../router.ts';
+import { appRouter, type restRouter } from '../../../router.ts';
 import type { openApiDocument } from '../../openapi.ts';
 import type { ServedProcedure } from '../../rest.ts';
 
@@ -28,8 +28,10 @@ export interface ReferenceGroup {
   operations: ReferenceOperation[];
 }
 
-/** By router, in the order of the menu. */
-const TITLES: Record<string, [title: string, summary: string]> = {
+type RouterName = keyof typeof appRouter._def.record | keyof typeof restRouter._def.record;
+
+/** In the order of the menu. */
+const TITLES: Record<RouterName, [title: string, summary: string]> = {
   connections: [
     'Connections',
     'Pipelines from a source to a destination, their streams, schedules and schema changes.',
@@ -37,6 +39,8 @@ const TITLES: Record<string, [title: string, summary: string]> = {
   runs: ['Runs', 'Plain and custom runs of connections, their streams, logs and rejected rows.'],
   account_connectors: ['Sources and destinations', 'Connectors with the settings of the account.'],
   connectors: ['Connectors', 'Kinds of sources and destinations with their parameters.'],
+  custom_connectors: ['Added connectors', 'Connectors that the account has added from Airbyte manifests.'],
+  templates: ['Pipeline templates', 'Connectors, modes and schedules of common pipelines to start from.'],
   automation: ['Automation', 'Events, the triggers that watch them, and the cases that triggers open.'],
   verifications: ['Verifications', 'Proof that a table at the destination equals its stream at the source.'],
   cut_over: ['Cut-over', 'Move an application from the source to the destination.'],

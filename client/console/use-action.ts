@@ -6,6 +6,9 @@ import { notify, notifyFailure, notifyProblem } from './components/notices.tsx';
 // oxlint-disable-next-line typescript/no-explicit-any -- any procedure; its types are inferred where it is used
 type Mutation = DecorateMutationProcedure<any>;
 
+/** How long an action waits for the data that it has changed. */
+const REFETCH_MS = 3_000;
+
 interface ActionOptions<M extends Mutation> {
   /** Title of the success notice. Without it, success is silent. */
   done?: string | ((output: inferOutput<M>, input: inferInput<M>) => string);
@@ -71,7 +74,8 @@ export function useAction<M extends Mutation>(
         notify(title, canUndo ? { undo: () => void revert(title, { output, input, before }) } : {});
       }
       await after?.(output, input);
-      await refetch();
+      // The action is done: a read without an answer must not keep its form disabled.
+      await Promise.race([refetch(), new Promise((resolve) => setTimeout(resolve, REFETCH_MS))]);
     },
     onError: (error) => {
       if (failed !== null && error.status !== 401) notifyFailure(failed, error);

@@ -28,13 +28,13 @@ export function dataConnections(ctx: Context, { address, server, tls }: Server):
     answer ??= await ftp.request('PASV');
     const port = portIn(answer, server);
     const socket = await connected(ctx, { address, port, server });
-    ftp.dataSocket = tls ? encrypted(ftp, socket, tls) : socket;
+    ftp.dataSocket = failingAfterReply(ftp, tls ? encrypted(ftp, socket, tls) : socket);
     return answer;
   };
 }
 
-/** How long a failed connection waits for the reply that explains it. */
-const REPLY_MS = 500;
+/** How long a failed connection waits, at most, for the reply that explains it. */
+const REPLY_MS = 5_000;
 
 /** Servers without EPSV know PASV. */
 function refused(error: unknown): null {
@@ -72,13 +72,34 @@ async function connected(
 function encrypted(ftp: FTPContext, socket: Socket, tls: ConnectionOptions): TLSSocket {
   const session = ftp.tlsSessionStore ?? (ftp.socket as TLSSocket).getSession();
   const secured = tlsOver(socket, { ...tls, ...(session && { session }) });
-  // A server that refuses the transfer resets the connection, often before its reply with the reason arrives.
-  const destroy = secured._destroy.bind(secured);
-  secured._destroy = (error, done) =>
-    destroy(error, (failure) => void (failure ? setTimeout(done, REPLY_MS, failure) : done(failure)));
   // Tickets of TLS 1.3 are for one use each.
   secured.on('session', (ticket: Buffer) => {
     ftp.tlsSessionStore = ticket;
   });
   return secured;
+}
+
+/** A server that refuses a transfer resets its connection, often before the reply with the reason arrives. */
+function failingAfterReply<Data extends Socket>(ftp: FTPContext, data: Data): Data {
+  const pass = data.emit.bind(data) as (event: string | symbol, ...given: unknown[]) => boolean;
+  const waiting = (event: string | symbol, ...given: unknown[]) => {
+    const isFailure = event === 'error' || (event === 'close' && given[0] === true);
+    if (!isFailure) return pass(event, ...given);
+    afterReply(ftp, () => pass(event, ...given));
+    return true;
+  };
+  return Object.assign(data, { emit: waiting });
+}
+
+/** Once the server has replied or closed the control connection. What it said is read before. */
+function afterReply({ socket }: FTPContext, then: () => void): void {
+  const end = () => {
+    clearTimeout(timer);
+    socket.off('data', end);
+    socket.off('close', end);
+    setImmediate(then);
+  };
+  const timer = setTimeout(end, REPLY_MS);
+  socket.on('data', end);
+  socket.on('close', end);
 }

@@ -11,7 +11,8 @@ export interface ConnectorDocuments {
   files: Record<string, string> | null;
 }
 
-const DOCUMENTS = ['manifest', 'components', 'files'] as const;
+/** Parameters that are the same for all sources of a custom connector. */
+export const DOCUMENTS: readonly string[] = ['manifest', 'components', 'files'] satisfies (keyof ConnectorDocuments)[];
 
 /** The connectors that the caller's account has added, by name. */
 export const listCustomConnectors = ({ db, principal }: Pick<Ctx, 'db' | 'principal'>): Promise<CustomConnectorRow[]> =>

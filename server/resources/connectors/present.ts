@@ -4,6 +4,7 @@ import { type ConnectorParameter, describeParameters } from '../../connectors/co
 import { findConnector } from '../../connectors/registry.ts';
 import { isApplication } from '../../pipeline/connection-kind.ts';
 import { connectorId } from '../../api/connector-id.ts';
+import { DOCUMENTS } from '../access/custom-connectors.ts';
 import type { ConnectorParameterSchema, ConnectorSchema } from './schema.ts';
 
 /** The catalog ships with the service, so its entries have the date of the release. */
@@ -20,9 +21,6 @@ export function presentConnector(connector: AnyConnector): ConnectorSchema {
   return shown;
 }
 
-/** Parameters that are the same for all sources of a custom connector. */
-const FIXED: readonly string[] = ['manifest', 'components', 'files'];
-
 /** A connector that an account has added to its catalog. */
 export function presentCustomConnector(row: CustomConnectorRow): ConnectorSchema {
   const shown = presentConnector(findConnector('source', 'airbyte_manifest')!);
@@ -36,7 +34,7 @@ export function presentCustomConnector(row: CustomConnectorRow): ConnectorSchema
     icon_url: icon,
     documentation_url,
     version: String(version),
-    parameters: shown.parameters.filter((parameter) => !FIXED.includes(parameter.name)),
+    parameters: shown.parameters.filter((parameter) => !DOCUMENTS.includes(parameter.name)),
     created_at,
     updated_at,
   };

@@ -11,7 +11,7 @@ import { openParameters } from '../../connector-runtime/connector-secrets.ts';
 import { parseSettings } from '../../connector-runtime/parse-settings.ts';
 import type { ConnectorOutline } from '../../connectors/contract/connector.ts';
 import { findConnector } from '../../connectors/registry.ts';
-import { documentParameters } from '../access/custom-connectors.ts';
+import { DOCUMENTS, documentParameters } from '../access/custom-connectors.ts';
 import type { ReadConnector } from './read-documents.ts';
 import type { AffectedSource, ManifestChange } from './schema.ts';
 
@@ -76,10 +76,8 @@ async function problemsOf(ctx: Ctx, source: AccountConnectorRow, read: ReadConne
 }
 
 /** Parameters of a source without the files of its connector. */
-export function withoutDocuments(parameters: Record<string, unknown>): Record<string, unknown> {
-  const { manifest: _, components: __, files: ___, ...rest } = parameters;
-  return rest;
-}
+export const withoutDocuments = (parameters: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(parameters).filter(([name]) => !DOCUMENTS.includes(name)));
 
 async function brokenStreams(ctx: Ctx, sources: AccountConnectorRow[], changes: ManifestChange[]) {
   const names = [...new Set(changes.flatMap((one) => (one.is_breaking && one.stream !== null ? [one.stream] : [])))];

@@ -32,15 +32,10 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
   const map = byteMapper(attempt, input.plan);
   const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024);
   const chunks = fromSource(counted(attempt, stream))[Symbol.asyncIterator]();
-  let sourceError: unknown = null;
   let ended = false;
   async function* upToCheckpoint() {
     for (let due = false; !due; ) {
-      const { done, value } = await chunks.next().catch((error: unknown) => {
-        // The writer may wrap this error: keep the source's own.
-        sourceError = error;
-        throw error;
-      });
+      const { done, value } = await chunks.next();
       ended = done === true;
       if (done) return;
       yield map(value);
@@ -55,10 +50,10 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
     for (let begun = 0; !ended; begun = stream.rows()) {
       // A binary stream passes unmapped, so its rows end where the source says.
       const rowsEnd = () => stream.rowsEnd?.() ?? 0;
-      const part = { format, chunks: upToCheckpoint(), rows: () => stream.rows() - begun, rowsEnd };
-      await onSide('destination', () => writer.pipe!(part)).catch((error: unknown) => {
-        throw sourceError ?? error;
-      });
+      const part = { format, rows: () => stream.rows() - begun, rowsEnd };
+      await takingAll(upToCheckpoint(), (taken) =>
+        onSide('destination', () => writer.pipe!({ ...part, chunks: taken })),
+      );
       attempt.signal.throwIfAborted();
       const reached = state();
       if (!ended && reached) await commitCheckpoint(input, reached);
@@ -68,6 +63,25 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
     await chunks.return?.(undefined);
   }
   return state() ?? null;
+}
+
+/** Hands chunks to `taker`, which may wrap an error that reading them has thrown: rejects with that error itself. */
+export async function takingAll(
+  chunks: AsyncIterable<Uint8Array>,
+  taker: (chunks: AsyncGenerator<Uint8Array>) => Promise<void>,
+): Promise<void> {
+  let failure: { error: unknown } | null = null;
+  async function* watched() {
+    try {
+      yield* chunks;
+    } catch (error) {
+      failure = { error };
+      throw error;
+    }
+  }
+  await taker(watched()).catch((error: unknown) => {
+    throw failure ? failure.error : error;
+  });
 }
 
 /** Counts the rows of the stream while they are read. */

@@ -3,7 +3,7 @@ import { truncated } from '../../connectors/contract/changes.ts';
 import type { ByteStream, StreamState, TableCopies, Writer } from '../../connectors/contract/connector.ts';
 import { recordCheckpoint } from '../../runs/claim-stream.ts';
 import { type Attempt, WorkerStopping } from '../attempt.ts';
-import { byteMapper, counted, sharedFormat } from '../byte-lane.ts';
+import { byteMapper, counted, sharedFormat, takingAll } from '../byte-lane.ts';
 import { recordColumns } from '../column-history.ts';
 import { openSides, type PreparedStream, stateVersion } from '../move-stream.ts';
 import { prefetch } from '../pace/prefetch.ts';
@@ -177,22 +177,15 @@ async function moveEncoded(
   { writer, stream }: { writer: Writer; stream: ByteStream },
 ): Promise<void> {
   const map = byteMapper(attempt, plan);
-  let sourceError: unknown = null;
-  async function* chunks() {
-    try {
-      for await (const chunk of fromSource(counted(attempt, stream))) yield map(chunk);
-    } catch (error) {
-      // The writer may wrap it.
-      sourceError = error;
-      throw error;
-    }
+  async function* mapped() {
+    for await (const chunk of fromSource(counted(attempt, stream))) yield map(chunk);
   }
-  await onSide('destination', async () => {
-    await writer.write(truncated(target.columns.length));
-    await writer.pipe!({ ...stream, chunks: chunks() });
-  }).catch((error: unknown) => {
-    throw sourceError ?? error;
-  });
+  await takingAll(mapped(), (chunks) =>
+    onSide('destination', async () => {
+      await writer.write(truncated(target.columns.length));
+      await writer.pipe!({ ...stream, chunks });
+    }),
+  );
 }
 
 async function inParallel(limit: number, count: number, work: (at: number) => Promise<void>): Promise<void> {

@@ -1,8 +1,9 @@
-import { count, eq } from 'drizzle-orm';
-import { accounts, customConnectors } from '../../../db/schema/index.ts';
+import { eq } from 'drizzle-orm';
+import { customConnectors } from '../../../db/schema/index.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { badRequest } from '../../platform/errors.ts';
+import { isFull } from '../access/row-limit.ts';
 import { getOwnConnector } from './query.ts';
 import { readConnector } from './read-documents.ts';
 import type { CreateCustomConnectorRequest, CustomConnectorSchema } from './schema.ts';
@@ -21,13 +22,8 @@ export async function createCustomConnector(
   const { account_id, user_id } = ctx.principal;
   const name = `custom.${input.name}`;
   await ctx.db.transaction(async (db) => {
-    // Two requests at once would both find room.
-    await db.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, account_id)).for('no key update');
-    const [counted] = await db
-      .select({ number: count() })
-      .from(customConnectors)
-      .where(eq(customConnectors.account_id, account_id));
-    if ((counted?.number ?? 0) >= MAX_CONNECTORS) {
+    const where = eq(customConnectors.account_id, account_id);
+    if (await isFull(db, account_id, { table: customConnectors, where, limit: MAX_CONNECTORS })) {
       throw badRequest('too_many_connectors', `An account has at most ${MAX_CONNECTORS} connectors of its own`);
     }
     const row = {

@@ -12,10 +12,10 @@ const icon = text(1, MAX_ICON_LENGTH)
   .nullable()
   .meta({ description: 'A data URL of a PNG, JPEG, WebP or SVG image, at most 64,000 characters.' });
 const shown = {
-  display_name: text(1, 100).trim().min(1),
-  description: text(0, 500),
-  icon,
-  documentation_url: httpsUrl().nullable().meta({ description: 'Default: that of the manifest.' }),
+  display_name: text(1, 100).trim().min(1).optional(),
+  description: text(0, 500).optional(),
+  icon: icon.optional(),
+  documentation_url: httpsUrl().nullable().meta({ description: 'Default: that of the manifest.' }).optional(),
 };
 
 const documents = {
@@ -35,10 +35,7 @@ export const CreateCustomConnectorRequest = z
     name: text(1, 50)
       .regex(/^[a-z][a-z0-9_]*$/, 'A name has lower-case letters, digits and underscores')
       .meta({ description: 'The catalog lists the connector as `custom.` and this name.' }),
-    display_name: shown.display_name.optional(),
-    description: shown.description.optional(),
-    icon: icon.optional(),
-    documentation_url: shown.documentation_url.optional(),
+    ...shown,
     ...documents,
   })
   .meta({
@@ -57,10 +54,7 @@ export const UpdateCustomConnectorRequest = z
     digest: text(64, 64).optional().meta({ description: 'That of the preview. Needed to change the manifest.' }),
     accept_breaking: z.boolean().default(false).meta({ description: 'Update although sources would break.' }),
     revision: z.int().min(1).optional(),
-    display_name: shown.display_name.optional(),
-    description: shown.description.optional(),
-    icon: icon.optional(),
-    documentation_url: shown.documentation_url.optional(),
+    ...shown,
     ...documents,
   })
   .meta({

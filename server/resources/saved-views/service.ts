@@ -1,11 +1,12 @@
 import { and, asc, eq, or, sql } from 'drizzle-orm';
-import { accounts, type SavedViewRow, savedViews, users } from '../../../db/schema/index.ts';
+import { type SavedViewRow, savedViews, users } from '../../../db/schema/index.ts';
 import { changedColumns } from '../../api/changed-columns.ts';
 import { refuseDuplicateName } from '../../api/duplicate-name.ts';
 import type { Permission } from '../../api/permissions.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
+import { isFull } from '../access/row-limit.ts';
 import type { CreateSavedViewRequest, SavedView, SavedViewQuery, UpdateSavedViewRequest } from './schema.ts';
 
 /** Shared views are what a whole account sees, as connections are. */
@@ -97,13 +98,12 @@ async function lockView(ctx: Ctx, id: string): Promise<SavedViewRow> {
   return view;
 }
 
-/** Before one more view is created or changes sides. Checks of one account wait for one another. */
+/** Before one more view is created or changes sides. */
 async function requireRoom(ctx: Ctx, is_shared: boolean): Promise<void> {
   const { account_id, user_id } = ctx.principal;
-  await ctx.db.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, account_id)).for('no key update');
   const owned = is_shared ? eq(savedViews.account_id, account_id) : eq(savedViews.created_by, user_id);
-  const count = await ctx.db.$count(savedViews, and(owned, eq(savedViews.is_shared, is_shared)));
-  if (count < MAX_VIEWS) return;
+  const where = and(owned, eq(savedViews.is_shared, is_shared));
+  if (!(await isFull(ctx.db, account_id, { table: savedViews, where, limit: MAX_VIEWS }))) return;
   const whose = is_shared ? 'The account has' : 'You have';
   throw badRequest('too_many_views', `${whose} ${MAX_VIEWS} ${is_shared ? 'shared ' : ''}views. Delete one first`, {
     limit: MAX_VIEWS,

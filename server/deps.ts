@@ -37,8 +37,19 @@ export interface Deps {
   metrics: Metrics;
   /** Identity of this process in its claims. */
   worker_id: string;
+  discovery_waits: DiscoveryWaits;
   tracing: Tracing;
 }
+
+/** How long the creation of a connection waits for the streams of a source that has no catalog yet. */
+export interface DiscoveryWaits {
+  /** A source that answers by then gives the connection its streams at once. */
+  all_ms: number;
+  /** Streams that the request names, or runs, can only be checked against the catalog. */
+  named_ms: number;
+}
+
+const DISCOVERY_WAITS: DiscoveryWaits = { all_ms: 1_000, named_ms: 5_000 };
 
 /** Callers of the API expect an answer within five seconds. The work of a worker outlasts a short freeze. */
 const UNRESPONSIVE_AFTER_MS = { api: 3_000, worker: 30_000 };
@@ -83,6 +94,7 @@ export async function createDeps(
     sessions: new KeptSessions(),
     metrics,
     worker_id,
+    discovery_waits: DISCOVERY_WAITS,
     tracing,
   };
 }

@@ -7,7 +7,11 @@ import { makerOf, uniqueName } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
 const server = startHttpServer();
-const service = await testDeps({ role: 'worker', config: { EGRESS_ALLOW: [new URL(server.url).host] } });
+const service = await testDeps({
+  role: 'worker',
+  config: { EGRESS_ALLOW: [new URL(server.url).host] },
+  discovery_waits: { all_ms: 100, named_ms: 100 },
+});
 const { call } = testApi(service);
 const make = makerOf(call);
 const worker = await startWorker(service.deps);

@@ -8,7 +8,7 @@ import { openDatabase } from '../../db/index.ts';
 import { migrateDatabase } from '../../db/migrate.ts';
 import { bootstrap } from '../../server/process/bootstrap.ts';
 import { type Config, readConfig } from '../../server/platform/config.ts';
-import { closeDeps, createDeps, type Deps } from '../../server/deps.ts';
+import { closeDeps, createDeps, type Deps, type DiscoveryWaits } from '../../server/deps.ts';
 import { openLog } from '../../server/platform/log.ts';
 import { openSecrets } from '../../server/platform/secrets.ts';
 import { openQueue } from '../../server/queue/boss.ts';
@@ -45,7 +45,14 @@ export interface TestDeps {
   close(): Promise<void>;
 }
 
-type TestOptions = { role?: 'api' | 'worker'; config?: Partial<Config> };
+interface TestOptions {
+  role?: 'api' | 'worker';
+  config?: Partial<Config>;
+  /** Default: connections are created with their streams however slow the machine is. */
+  discovery_waits?: DiscoveryWaits;
+}
+
+const UNTIL_DISCOVERED: DiscoveryWaits = { all_ms: 600_000, named_ms: 600_000 };
 
 /**
  * Real dependencies on a cloned database, with a separate DATA_DIR. Closed after the tests of the file, without a limit
@@ -63,7 +70,8 @@ export async function openTestDeps(options: TestOptions = {}): Promise<TestDeps>
   const database = await createTestDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
   const config = { ...testConfig(dataDir), ...options.config };
-  const deps = await createDeps(config, database.url, options.role ?? 'api');
+  const discovery_waits = options.discovery_waits ?? UNTIL_DISCOVERED;
+  const deps = { ...(await createDeps(config, database.url, options.role ?? 'api')), discovery_waits };
   const { account_id, user_id } = await bootstrap(deps.db, { secrets: deps.secrets, config });
   let closing: Promise<void> | null = null;
   const close = async () => {

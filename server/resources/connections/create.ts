@@ -25,11 +25,6 @@ import { checkedPlan, refuseFindings, type StreamFinding } from './streams/check
 import { lockTables } from '../../catalog/written-tables.ts';
 import type { PlannedStream } from './streams/selection.ts';
 
-/** A source that answers at once gives the connection its streams at once. */
-const ANSWERS_AT_ONCE_MS = 1_000;
-/** Streams that the request names, or runs, can only be checked against the catalog. */
-const CHECKED_MS = 5_000;
-
 /**
  * Creates a connection. A source without a catalog is discovered before the transaction begins. If it takes its time, a
  * task goes on with the discovery: a connection without named streams exists at once and gets its streams from the task.
@@ -44,7 +39,8 @@ export async function createConnection(
   const { source } = await resolveSides(ctx, input, { lock: null });
   const needsCatalog =
     input.streams !== undefined || input.run_immediately || Boolean(input.copy_field_mapping_from_connection_id);
-  const discovered = await ensureCatalog(ctx, source, needsCatalog ? CHECKED_MS : ANSWERS_AT_ONCE_MS);
+  const { all_ms, named_ms } = ctx.deps.discovery_waits;
+  const discovered = await ensureCatalog(ctx, source, needsCatalog ? named_ms : all_ms);
   if (!discovered && needsCatalog) await refuseUndiscovered(ctx, source);
   const id = await ctx.db.transaction(async (db) => {
     const connection_id = await insertConnection({ ...ctx, db }, input, discovered ? 'share' : 'no key update');

@@ -2,6 +2,7 @@ import { Button, Checkbox, Modal } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { useLocation } from 'wouter';
 import { trpc } from '../api.ts';
+import { QuestionDialog } from '../components/confirm.tsx';
 import { Failure } from '../components/failure.tsx';
 import { NameField } from '../components/name-field.tsx';
 import { useCurrentUser, usePermission } from '../current-user.ts';
@@ -78,19 +79,14 @@ export function DeleteViewDialog({ view, close }: { view: SavedView; close: () =
     after: close,
   });
   return (
-    <Modal opened onClose={close} title={`Delete “${view.name}”?`}>
-      <div className="stack">
-        <p>{view.is_shared && 'Other users of this account see this view, too. '}The list keeps its current filters.</p>
-        {remove.error && <Failure title="View not deleted" error={remove.error} />}
-        <div className="form-foot">
-          <Button variant="default" onClick={close} data-autofocus>
-            Cancel
-          </Button>
-          <Button color="red" loading={remove.isPending} onClick={() => remove.mutate({ saved_view_id: view.id })}>
-            Delete view
-          </Button>
-        </div>
-      </div>
-    </Modal>
+    <QuestionDialog
+      title={`Delete “${view.name}”?`}
+      action="Delete view"
+      running={{ isPending: remove.isPending, error: remove.error, failed: 'View not deleted' }}
+      onConfirm={() => remove.mutate({ saved_view_id: view.id })}
+      onClose={close}
+    >
+      {view.is_shared && 'Other users of this account see this view, too. '}The list keeps its current filters.
+    </QuestionDialog>
   );
 }

@@ -2,6 +2,7 @@ import { ActionIcon, Button, Menu, Modal } from '@mantine/core';
 import { useState } from 'react';
 import { client, type RouterOutputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
+import { QuestionDialog } from '../../components/confirm.tsx';
 import { Failure } from '../../components/failure.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { useAction } from '../../use-action.ts';
@@ -136,19 +137,14 @@ function DeleteDialog({ user, onClose }: { user: User; onClose: () => void }) {
     after: onClose,
   });
   return (
-    <Modal opened onClose={onClose} title={`Delete ${user.full_name}?`}>
-      <div className="stack">
-        <p>All API keys of {user.email} stop working immediately. Resources that the user created are kept.</p>
-        {remove.error && <Failure title="User not deleted" error={remove.error} />}
-        <div className="form-foot">
-          <Button variant="default" onClick={onClose} data-autofocus>
-            Cancel
-          </Button>
-          <Button color="red" loading={remove.isPending} onClick={() => remove.mutate({ user_id: user.id })}>
-            Delete user
-          </Button>
-        </div>
-      </div>
-    </Modal>
+    <QuestionDialog
+      title={`Delete ${user.full_name}?`}
+      action="Delete user"
+      running={{ isPending: remove.isPending, error: remove.error, failed: 'User not deleted' }}
+      onConfirm={() => remove.mutate({ user_id: user.id })}
+      onClose={onClose}
+    >
+      All API keys of {user.email} stop working immediately. Resources that the user created are kept.
+    </QuestionDialog>
   );
 }

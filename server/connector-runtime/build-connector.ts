@@ -6,7 +6,7 @@ import { findConnector } from '../connectors/registry.ts';
 import type { EgressRules } from '../platform/net/egress-rules.ts';
 import { recordingFetch } from './recording-fetch.ts';
 import { directConnect, tunnelConnect } from './sockets.ts';
-import type { KeptSessions } from '../platform/net/kept-sessions.ts';
+import type { KeptSessions, SessionKeeper } from '../platform/net/kept-sessions.ts';
 import type { TunnelSettings } from './ssh-tunnel.ts';
 
 /** Everything about an account connector that its context is built from. Plain data, which may go to another process. */
@@ -76,15 +76,19 @@ export function networkFor(settings: ConnectorSettings, services: ConnectorServi
     fetch: recordingFetch(recorder, signal, { ...settings.egress, http: true, reach, beforeSend }),
     connect: connectOf(settings, { ...services, reach }),
     // A tunnel ends with its attempt, and the connections in it.
-    ...(services.sessions && !settings.tunnel && { sessions: keeperOf(services.sessions, reach) }),
+    ...(services.sessions && !settings.tunnel && { sessions: keeperOf(services.sessions, { ...services, reach }) }),
     recorder,
   };
 }
 
-const keeperOf = (
+function keeperOf(
   { kept, account_connector_id }: NonNullable<ConnectorServices['sessions']>,
-  reach: ConnectorServices['reach'],
-) => kept.of(account_connector_id, (host, port) => reach(`${host}:${port}`));
+  { reach, cleanUp }: Pick<ConnectorServices, 'reach' | 'cleanUp'>,
+): SessionKeeper {
+  const sessions = kept.of(account_connector_id, (host, port) => reach(`${host}:${port}`));
+  cleanUp(() => sessions.settle());
+  return sessions;
+}
 
 function oncePerHost(reach: ConnectorServices['reach']): ConnectorServices['reach'] {
   const reached = new Map<string, Promise<void>>();

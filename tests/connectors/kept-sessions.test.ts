@@ -14,8 +14,8 @@ const opened: KeptSessions[] = [];
 afterAll(() => Promise.all(opened.map((kept) => kept.close())));
 
 /** Contexts of one account connector, as its attempts have them. */
-function keeper(limits?: { idle_ms: number; max: number }) {
-  const kept = new KeptSessions(limits);
+function keeper(limits: { idle_ms?: number; max?: number; passed_ms?: number } = {}) {
+  const kept = new KeptSessions({ idle_ms: 60_000, max: 32, passed_ms: 60_000, ...limits });
   opened.push(kept);
   const reached: string[] = [];
   const reach = async (host: string) => void reached.push(host);
@@ -66,6 +66,73 @@ describe('a session of PostgreSQL', () => {
     expect(await sides.source.sql`select pg_try_advisory_lock(4711) as free`).toMatchObject([{ free: true }]);
     await session.close();
     expect(reached).toHaveLength(1);
+  });
+
+  test('goes on within an attempt as the one before has left it, and resets it for another attempt', async () => {
+    const { within, kept } = keeper();
+    const attempt = within(context());
+    const catalog = () => PgSession.open(attempt, { phase: 'run', reads_catalog: true });
+    const first = await catalog();
+    const pid = await pidOf(first);
+    await first.query('select pg_advisory_lock(4713)');
+    await first.close();
+    const isFree = async () => (await sides.source.sql`select pg_try_advisory_lock_shared(4713) as free`)[0]!.free;
+    // Nobody else gets the connection before it is reset.
+    expect(await pass(within(context()))).not.toBe(pid);
+    expect(await isFree()).toBeFalse();
+    const second = await catalog();
+    expect(await pidOf(second)).toBe(pid);
+    await second.close();
+    await attempt.sessions.settle();
+    expect(await isFree()).toBeTrue();
+    await kept.close();
+    await until(async () => (await listed(pid)) === 0);
+  });
+
+  test('is reset after a while if the attempt does not go on with it', async () => {
+    const { within } = keeper({ passed_ms: 1 });
+    const session = await PgSession.open(within(context()), { phase: 'run', reads_catalog: true });
+    const pid = await pidOf(session);
+    await session.query('select pg_advisory_lock(4714)');
+    await session.close();
+    await until(async () => (await sides.source.sql`select pg_try_advisory_lock(4714) as free`)[0]!.free);
+    expect(await pass(within(context()))).toBe(pid);
+  });
+
+  test('is reset at once if a transaction is open', async () => {
+    const { within } = keeper();
+    const session = await PgSession.open(within(context()), { phase: 'run', reads_catalog: true });
+    await session.query('begin; create table unfinished (a int)');
+    await session.close();
+    expect(await sides.source.sql`select to_regclass('unfinished') as found`).toMatchObject([{ found: null }]);
+  });
+
+  test('passes on no role, setting, statement, cursor, channel or sequence', async () => {
+    const ctx = keeper().within(context());
+    const state = async (session: PgSession) => [
+      (await session.query('select current_user, session_user')).rows,
+      (await session.query('select name, setting from pg_settings order by 1')).rows,
+      (await session.query('select count(*) from pg_prepared_statements')).rows,
+      (await session.query('select count(*) from pg_cursors')).rows,
+      (await session.query('select count(*) from pg_listening_channels()')).rows,
+    ];
+    const dirtied = await pass(ctx, async (session) => {
+      // As functions in a query of a user can: no statement of the service sets them.
+      await session.query("select set_config('search_path', 'elsewhere', false), set_config('work_mem', '1MB', false)");
+      await session.query("select set_config('default_transaction_read_only', 'on', false)");
+      await session.query('prepare left_over as select 1');
+      await session.query('declare left_over cursor with hold for select 1');
+      await session.query('listen left_over');
+      await session.query(
+        'begin read write; create sequence public.left_over; select nextval($$public.left_over$$); commit',
+      );
+      await session.query("select set_config('role', 'pg_monitor', false)");
+    });
+    const [fresh, session] = [await open(context()), await open(ctx)];
+    expect(await pidOf(session)).toBe(dirtied);
+    expect(await state(session)).toEqual(await state(fresh));
+    await expect(session.query('select lastval()')).rejects.toThrow('lastval');
+    await Promise.all([session.close(), fresh.close()]);
   });
 
   test('does not share its connection while it is open', async () => {

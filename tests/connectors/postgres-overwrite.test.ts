@@ -2,11 +2,12 @@ import { beforeEach, describe, expect, test } from 'bun:test';
 import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { ConfigurationError, DataError } from '../../server/connectors/contract/errors.ts';
 import { until } from '../support/until.ts';
-import { batchOf, column } from './postgres-support.ts';
+import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
+import { batchOf, column, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
 import { COLUMNS } from './writing.ts';
 
-const { sides, open, row, load, content, errorOf, tableName } = targetTables();
+const { sides, open, row, load, content, errorOf, tableName, target } = targetTables();
 let table = '';
 beforeEach(() => {
   table = tableName();
@@ -35,6 +36,16 @@ describe('overwrite', () => {
     expect(keys.map(({ conname }) => conname)).toEqual([`${table}_pkey`]);
     const left = await sides.destination.sql`select relname from pg_class where relname like ${`${table}\\_\\_new%`}`;
     expect(left.length).toBe(0);
+  });
+
+  test('the server gets few messages', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const { ctx, entries } = destinationConfig(sides.destination);
+    const writer = await postgresDestination.open(ctx, target({ mode, fence: 2, stream_run_id: 'second' }));
+    await writer.write(batchOf([row(2, 'new')]));
+    await writer.finish(null);
+    expect(entries.filter(({ method }) => method === 'QUERY').length).toBeLessThanOrEqual(18);
+    expect(await content()).toEqual([[2, 'new']]);
   });
 
   test('an empty stream empties the table', async () => {

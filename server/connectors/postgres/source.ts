@@ -65,7 +65,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   },
   discover: (ctx) => withSession(ctx, { phase: 'setup' }, (session) => discoverStreams(ctx, session)),
   describe: (ctx, stream) =>
-    withSession(ctx, { phase: 'run' }, async (session) => {
+    withSession(ctx, { phase: 'run', reads_catalog: true }, async (session) => {
       const [found] = await discoverStreams(ctx, session, { namespace: stream.namespace ?? '', name: stream.name });
       // Names the cause, instead of reporting the columns of the log as missing.
       if (found && stream.change_log && !found.change_log && ctx.config.replication === 'logical') {
@@ -178,7 +178,8 @@ async function copy(ctx: Context, request: ReadRequest, format: ByteFormat): Pro
 async function estimate(ctx: Context, request: ReadRequest): Promise<number | null> {
   // The number of changes is unknown until they are decoded.
   if (request.reader_id !== undefined && request.state) return null;
-  return withSession(ctx, { phase: 'run' }, async (session) => {
+  const reads_catalog = request.stream.dataset_sql === undefined;
+  return withSession(ctx, { phase: 'run', reads_catalog }, async (session) => {
     // The planner's numbers are of now, so the estimate joins no snapshot. One statement needs no transaction, except for a
     // query of the user's, which must not write.
     if (request.stream.dataset_sql !== undefined) {

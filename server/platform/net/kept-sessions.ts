@@ -14,11 +14,30 @@ export interface SessionKeeper {
    */
   take<Client extends KeptClient>(settings: string, server: { host: string; port: number }): Promise<Client | null>;
   keep(settings: string, client: KeptClient): void;
+  /**
+   * Keeps a connection that a session has not changed for the next session of the same attempt. `reset` brings it into
+   * the state of a new one before another attempt gets it; null: it could not. Must not fail.
+   */
+  pass(settings: string, client: KeptClient, reset: () => Promise<KeptClient | null>): void;
+}
+
+/** Of one attempt. */
+export interface AttemptSessions extends SessionKeeper {
+  /** Resets what was passed and not taken. Call it at the end of the attempt. */
+  settle(): Promise<void>;
 }
 
 /** Users expect that an idle service lets go of their databases, and many servers limit the connections of a user. */
 const IDLE_MS = 10_000;
 const MAX_CLIENTS = 32;
+/** One that the attempt does not go on with at once is reset: the attempt may take hours. */
+const PASSED_MS = 1_000;
+
+interface Passed {
+  client: KeptClient;
+  reset: () => Promise<KeptClient | null>;
+  expiry: ReturnType<typeof setTimeout>;
+}
 
 interface Entry {
   key: string;
@@ -35,14 +54,30 @@ export class KeptSessions {
   readonly #entries: Entry[] = [];
   #closed = false;
 
-  constructor(private readonly limits = { idle_ms: IDLE_MS, max: MAX_CLIENTS }) {}
+  constructor(private readonly limits = { idle_ms: IDLE_MS, max: MAX_CLIENTS, passed_ms: PASSED_MS }) {}
 
   /** Of one account connector: sessions never pass from one to another, although their settings may be the same. */
-  of(account_connector_id: string, reach: (host: string, port: number) => Promise<void>): SessionKeeper {
+  of(account_connector_id: string, reach: (host: string, port: number) => Promise<void>): AttemptSessions {
     const keyOf = (settings: string) => `${account_connector_id} ${settings}`;
+    const passed = new Map<string, Passed>();
+    const takePassed = (settings: string): Passed | undefined => {
+      const one = passed.get(settings);
+      passed.delete(settings);
+      clearTimeout(one?.expiry);
+      return one;
+    };
+    const settle = async (settings: string) => {
+      const one = takePassed(settings);
+      if (!one) return;
+      const client = await one.reset();
+      if (client) this.#keep(keyOf(settings), client);
+      else await one.client.close();
+    };
     return {
       take: async <Client extends KeptClient>(settings: string, { host, port }: { host: string; port: number }) => {
-        const client = this.#take(keyOf(settings));
+        const own = takePassed(settings)?.client;
+        if (own && !own.isAlive()) void own.close();
+        const client = own?.isAlive() ? own : this.#take(keyOf(settings));
         if (!client) return null;
         try {
           await reach(host, port);
@@ -53,6 +88,15 @@ export class KeptSessions {
         return client as Client;
       },
       keep: (settings, client) => this.#keep(keyOf(settings), client),
+      pass: (settings, client, reset) => {
+        void settle(settings);
+        const expiry = setTimeout(() => void settle(settings), this.limits.passed_ms);
+        expiry.unref();
+        passed.set(settings, { client, reset, expiry });
+      },
+      settle: async () => {
+        await Promise.all([...passed.keys()].map(settle));
+      },
     };
   }
 

@@ -12,6 +12,8 @@ export type Row = (string | null)[];
 export interface SqlSession {
   /** Runs one statement. `slow`: it has no time limit of its own. `count`: rows that it changed. */
   query(text: string, options?: { slow?: boolean }): Promise<{ rows: Row[]; count: number }>;
+  /** `query` takes several statements, and returns what the last one returns. */
+  readonly takesSeveral?: boolean;
   /** Turns what the driver threw into a ConnectorError. */
   translate(error: unknown): unknown;
 }
@@ -63,6 +65,16 @@ export interface Dialect {
   alterTable(relation: string, changes: readonly string[]): string[];
 
   merge: MergeDialect;
+}
+
+type Answer = Awaited<ReturnType<SqlSession['query']>>;
+
+/** Runs statements in order, in one message where the session can. @returns what the last one returns */
+export async function inOrder(session: SqlSession, statements: readonly string[]): Promise<Answer> {
+  if (session.takesSeveral) return session.query(statements.join('; '));
+  let last: Answer = { rows: [], count: 0 };
+  for (const statement of statements) last = await session.query(statement);
+  return last;
 }
 
 export const columnList = ({ identifier }: Pick<Dialect, 'identifier'>, names: readonly string[]): string =>

@@ -123,6 +123,11 @@ export abstract class DatabaseSession<Ctx extends Context> implements WatchedSes
   /** Brings an idle connection into the state of a new one. Null: it cannot be kept. Must not fail. */
   protected abstract reset(): Promise<KeptClient | null>;
 
+  /** The idle connection, if this session has not changed its state. */
+  protected unchanged(): KeptClient | null {
+    return null;
+  }
+
   /** Converts what the driver threw into the error to throw. */
   translate(error: unknown): unknown {
     if (this.ctx.signal.aborted) return this.ctx.signal.reason;
@@ -153,6 +158,11 @@ export abstract class DatabaseSession<Ctx extends Context> implements WatchedSes
   async #keep(): Promise<boolean> {
     const { sessions } = this.ctx;
     if (!sessions || this.settings === null || this.#failed) return false;
+    const unchanged = this.unchanged();
+    if (unchanged) {
+      sessions.pass(this.settings, unchanged, () => this.reset());
+      return true;
+    }
     const client = await this.reset();
     if (client) sessions.keep(this.settings, client);
     return client !== null;

@@ -1,7 +1,7 @@
 import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { CommittedState, HeldPosition, StreamState, WriteCounts } from '../../contract/connector.ts';
 import { FencedError } from '../../contract/errors.ts';
-import { type SqlDatabase, type Row, textOrNull } from './dialect.ts';
+import { inOrder, type SqlDatabase, type Row, textOrNull } from './dialect.ts';
 import type { PlacedTarget } from './target.ts';
 
 /** Lives in the schema of the tables it describes, one row per stream, committed together with the stream's rows. */
@@ -135,16 +135,22 @@ export async function claimState(
   const key = `connection_id = ${connection} and stream_id = ${stream}`;
   const columns = 'connection_id, stream_id, state_version, fence, finished, updated_at';
   const values = `${connection}, ${stream}, 0, ${target.fence}, false, ${now}`;
-  await session.query(dialect.insertIfAbsent({ table, columns, values, key }));
   const shown = ['fence', 'state', 'state_version', 'stream_run_id', 'finished', 'counts', ...extra].join(', ');
-  const { rows } = await session.query(`select ${shown} from ${table} where ${key}${forUpdate}`);
+  const { rows } = await inOrder(session, [
+    dialect.insertIfAbsent({ table, columns, values, key }),
+    `update ${table} set fence = ${target.fence} where ${key} and fence <= ${target.fence}`,
+    `select ${shown} from ${table} where ${key}${forUpdate}`,
+  ]);
   const [row] = rows;
   if (!row || BigInt(row[0]!) > BigInt(target.fence)) throw new FencedError(fenceOf(row));
-  await session.query(`update ${table} set fence = ${target.fence} where ${key}`);
   const update = async (assignments: string[]) => {
+    const own = `${key} and fence = ${target.fence}`;
+    const set = `${assignments.join(', ')}, updated_at = ${now}`;
+    const { count } = await session.query(`update ${table} set ${set} where ${own}`);
+    if (count > 0) return;
+    // Some databases do not count a row that has the values already.
     const found = await session.query(`select fence from ${table} where ${key}${forUpdate}`);
     if (found.rows[0]?.[0] !== String(target.fence)) throw new FencedError(fenceOf(found.rows[0]));
-    await session.query(`update ${table} set ${assignments.join(', ')}, updated_at = ${now} where ${key}`);
   };
   const stored = storedState(row, target);
   const left_rows = leftRows(row);

@@ -7,7 +7,7 @@ import {
   type SessionFacts,
   sessionFacts,
 } from '../../kits/sql/session.ts';
-import type { ConnectorContext, SessionState } from '../../contract/connector.ts';
+import type { ConnectorContext, PendingRequest, SessionState } from '../../contract/connector.ts';
 import type { KeptClient } from '../../../platform/net/kept-sessions.ts';
 import { ConnectorError } from '../../contract/errors.ts';
 import { cancelBackend, connectClient, type LoginOptions, socketOf } from './client.ts';
@@ -31,59 +31,89 @@ interface QueryOptions {
 }
 
 /** `database` overrides the configured one. */
-export type SessionOptions = Partial<LoginOptions> & Pick<LoginOptions, 'phase'>;
+export type SessionOptions = Partial<LoginOptions> &
+  Pick<LoginOptions, 'phase'> & {
+    /** Its statements read the catalog, and run no function or query of a user, so they change nothing of the session. */
+    reads_catalog?: boolean;
+  };
 
 type Context = ConnectorContext<ServerSettings>;
 
 /** A value has the same text on every server, whatever the defaults of server and role are. */
-const SETTINGS =
-  "set client_encoding = 'UTF8'; set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set intervalstyle = 'iso_8601'; " +
-  "set extra_float_digits = 3; set bytea_output = 'hex'; set lc_monetary = 'C'; set xmloption = 'content'; " +
-  'set standard_conforming_strings = on; set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; ' +
-  'set tcp_keepalives_count = 3; ' +
-  // Otherwise the server waits 15 minutes for a client that has dropped off the network. Available from version 12; a look
-  // at pg_settings instead of the version takes 8 ms.
-  "select case when pg_catalog.current_setting('server_version_num')::int >= 120000 then " +
-  "pg_catalog.set_config('tcp_user_timeout', '20000', false) end";
+const SETTINGS = {
+  client_encoding: 'UTF8',
+  datestyle: 'ISO, YMD',
+  timezone: 'UTC',
+  intervalstyle: 'iso_8601',
+  extra_float_digits: '3',
+  bytea_output: 'hex',
+  lc_monetary: 'C',
+  xmloption: 'content',
+  standard_conforming_strings: 'on',
+  tcp_keepalives_idle: '30',
+  tcp_keepalives_interval: '10',
+  tcp_keepalives_count: '3',
+};
 
-/** As DISCARD ALL, which would have to be sent alone, but without plans: the catalog that the server has read stays. */
-const RESET =
-  'reset all; select pg_catalog.pg_advisory_unlock_all(); close all; deallocate all; unlisten *; discard temp';
+const setting = (name: string, value: string) => `pg_catalog.set_config('${name}', '${value}', false)`;
+
+/**
+ * Otherwise the server waits 15 minutes for a client that has dropped off the network. Available from version 12; a look
+ * at pg_settings instead of the version takes 8 ms.
+ */
+const USER_TIMEOUT = `case when pg_catalog.current_setting('server_version_num')::int >= 120000
+  then ${setting('tcp_user_timeout', '20000')} end`;
+
+/**
+ * As DISCARD ALL, which would have to be sent alone, but without plans: the catalog that the server has read stays. The
+ * role is no setting for RESET ALL. The settings are one statement, since each statement has an answer of its own.
+ */
+const resetOf = (ctx: Context) =>
+  `close all; set session authorization default; reset all; ${settingsOf(ctx)}, pg_catalog.pg_advisory_unlock_all(); ` +
+  'deallocate all; unlisten *; discard temp; discard sequences';
 
 /** Without row security, a statement that it would affect is an error. */
-const settingsOf = ({ config }: Context) =>
-  `${SETTINGS}${config.row_level_security === 'refuse' ? '; set row_security = off' : ''}`;
+const settingsOf = ({ config }: Context) => {
+  const all = { ...SETTINGS, ...(config.row_level_security === 'refuse' && { row_security: 'off' }) };
+  return `select ${[...Object.entries(all).map(([name, value]) => setting(name, value)), USER_TIMEOUT].join(', ')}`;
+};
 
 /** Time for the server to close the connection before the socket is destroyed. */
 const CLOSE_TIMEOUT_MS = 1_000;
 
 /** A connection to a server, with the same session settings everywhere. */
 export class PgSession extends DatabaseSession<Context> {
+  /** `query` takes several statements, and returns what the last one returns. */
+  readonly takesSeveral = true;
   /** Of the process that serves this session, also behind a pool of connections. */
   #pid: string | null = null;
+  #ahead: string[] = [];
 
   private readonly client: pg.Client;
+  readonly #reads_catalog: boolean;
   private constructor(
     ctx: Context,
     facts: SessionFacts,
-    { client, pid, settings }: { client: pg.Client; pid: string | null; settings: string | null },
+    connection: { client: pg.Client; pid: string | null; settings: string | null; reads_catalog: boolean },
   ) {
-    super(ctx, facts, settings);
-    this.client = client;
-    this.#pid = pid;
+    super(ctx, facts, connection.settings);
+    this.client = connection.client;
+    this.#pid = connection.pid;
+    this.#reads_catalog = connection.reads_catalog;
   }
 
   static async open(ctx: Context, options: SessionOptions): Promise<PgSession> {
     const database = options.database ?? ctx.config.database;
     const facts = sessionFacts(ctx, { scheme: 'postgres', database, phase: options.phase, failure: connectorError });
     const settings = options.replication ? null : keptUnder(ctx, database);
+    const about = { settings, reads_catalog: options.reads_catalog ?? false };
     const kept = settings && (await ctx.sessions?.take<KeptPgClient>(settings, ctx.config));
-    if (kept) return new PgSession(ctx, facts, { ...kept, settings });
+    if (kept) return new PgSession(ctx, facts, { ...kept, ...about });
     const client = await recordedConnect(ctx, facts, () => connectClient(ctx, { ...options, database }));
-    const session = new PgSession(ctx, facts, { client, pid: null, settings });
+    const session = new PgSession(ctx, facts, { client, pid: null, ...about });
     try {
-      const { rows } = await session.query(`${settingsOf(ctx)}; select pg_catalog.pg_backend_pid()`);
-      session.#pid = rows[0]?.[0] ?? null;
+      const { rows } = await session.query(`${settingsOf(ctx)}, pg_catalog.pg_backend_pid()`);
+      session.#pid = rows[0]?.at(-1) ?? null;
       return session;
     } catch (error) {
       await session.close();
@@ -91,8 +121,14 @@ export class PgSession extends DatabaseSession<Context> {
     }
   }
 
-  /** Runs one statement. `slow`: without a timeout. */
-  async query(text: string, { values = [], slow = false }: QueryOptions = {}): Promise<QueryResult> {
+  /**
+   * Runs one statement, or without values several: the result is that of the last one. After an error the rest is not
+   * run. `slow`: without a timeout.
+   */
+  async query(statement: string, { values = [], slow = false }: QueryOptions = {}): Promise<QueryResult> {
+    // The extended protocol accepts a single statement.
+    if (values.length > 0) await this.flush();
+    const text = [...this.#ahead.splice(0), statement].join('; ');
     return this.recorded(this.start('QUERY', text), async () => {
       const query = this.client.query({ text, values: values.length ? values : undefined, rowMode: 'array' });
       const results: pg.QueryArrayResult | pg.QueryArrayResult[] = await (slow ? query : this.inTime(query));
@@ -102,11 +138,22 @@ export class PgSession extends DatabaseSession<Context> {
     });
   }
 
+  /** Sends a statement together with the next one, in one message. Its error is that of the message. */
+  ahead(statement: string): void {
+    this.#ahead.push(statement);
+  }
+
+  /** Sends what waits for the next statement. Needed before a COPY. */
+  async flush(): Promise<void> {
+    if (this.#ahead.length > 0) await this.query(this.#ahead.splice(0).join('; '));
+  }
+
   /**
    * Runs statements in one message: the server answers all of them at once. After an error the rest is not run.
    * @param shown for the network log, which does not show values
    */
   async script(statements: readonly string[], shown: string): Promise<QueryResult[]> {
+    await this.flush();
     return this.recorded(this.start('QUERY', shown), async () => {
       const text = statements.join(';\n');
       const results: pg.QueryArrayResult | pg.QueryArrayResult[] = await this.client.query({ text, rowMode: 'array' });
@@ -119,6 +166,7 @@ export class PgSession extends DatabaseSession<Context> {
 
   /** The columns that a statement returns, with their type OIDs. Several statements are rejected. */
   async describe(text: string): Promise<{ name: string; type: number; modifier: number }[]> {
+    await this.flush();
     return this.recorded(this.start('DESCRIBE', text), async () => {
       // The extended protocol accepts a single statement.
       const config = { text, rowMode: 'array', queryMode: 'extended' } as pg.QueryArrayConfig;
@@ -133,7 +181,7 @@ export class PgSession extends DatabaseSession<Context> {
 
   /** The bytes of a COPY as they arrive. Leaving the iteration early closes the session. */
   copyOut(text: string, options: { binary: boolean; bare?: boolean; steady?: boolean }): CopyOut {
-    const pending = this.start('COPY', text);
+    const pending = this.#startFlow('COPY', text);
     const copy: CopyOut = this.flows(
       new CopyOut(text, {
         ...options,
@@ -146,7 +194,7 @@ export class PgSession extends DatabaseSession<Context> {
   }
 
   copyIn(text: string): CopyIn {
-    const pending = this.start('COPY', text);
+    const pending = this.#startFlow('COPY', text);
     const copy: CopyIn = this.flows(new CopyIn(text, (error) => this.finish(pending, error, copy.bytes())));
     this.client.query(copy as unknown as pg.Submittable);
     return copy;
@@ -154,12 +202,17 @@ export class PgSession extends DatabaseSession<Context> {
 
   /** START_REPLICATION, on a session opened for it. The session accepts nothing else until the stream's `end`. */
   replicate<Message>(options: { text: string; confirmed: string; decode(bytes: Buffer, at: number): Message }) {
-    const pending = this.start('REPLICATE', options.text);
+    const pending = this.#startFlow('REPLICATE', options.text);
     const stream: ReplicationStream<Message> = this.flows(
       new ReplicationStream({ ...options, onEnd: (error) => this.finish(pending, error, stream.bytes()) }),
     );
     this.client.query(stream as unknown as pg.Submittable);
     return stream;
+  }
+
+  #startFlow(method: string, text: string): PendingRequest {
+    if (this.#ahead.length > 0) throw new Error(`${this.#ahead.join('; ')} would be sent after ${method}`);
+    return this.start(method, text);
   }
 
   protected override async inspect(ctx: Context, flow: RowFlow | null): Promise<SessionState> {
@@ -190,12 +243,20 @@ export class PgSession extends DatabaseSession<Context> {
     if (status !== 'I' && status !== 'T') return null;
     const undo = status === 'T' ? 'rollback; ' : '';
     const late = setTimeout(() => socketOf(client).destroy(), CLOSE_TIMEOUT_MS);
-    const isNew = await client.query(`${undo}${RESET}; ${settingsOf(this.ctx)}`).then(
+    const isNew = await client.query(`${undo}${resetOf(this.ctx)}`).then(
       () => true,
       () => false,
     );
     clearTimeout(late);
-    if (!isNew) return null;
+    return isNew ? this.#kept() : null;
+  }
+
+  protected override unchanged(): KeptPgClient | null {
+    return this.#reads_catalog && this.client.getTransactionStatus() === 'I' ? this.#kept() : null;
+  }
+
+  #kept(): KeptPgClient {
+    const { client } = this;
     const isAlive = () => socketOf(client).readable && socketOf(client).writable;
     return { client, pid: this.#pid, isAlive, close: () => logOut(client) };
   }

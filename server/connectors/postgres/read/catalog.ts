@@ -58,9 +58,11 @@ export async function discoverStreams(
 ): Promise<StreamSchema[]> {
   // Then only types of the system are written without their schema, whatever the role's search path is.
   // The joins are written in a good order: to find one took three quarters of the query's time for a single table.
-  await session.query("begin read only; set local search_path = ''; set local join_collapse_limit = 1");
-  const { rows } = await session.query(columnsQuery(only ? [only.namespace] : ctx.config.schemas, only?.name));
-  await session.query('commit');
+  // The statements of one message are a transaction.
+  const settings =
+    "set local transaction_read_only = on; set local search_path = ''; set local join_collapse_limit = 1";
+  const query = columnsQuery(only ? [only.namespace] : ctx.config.schemas, only?.name);
+  const { rows } = await session.query(`${settings}; ${query}`);
   const datasets = only ? [] : await datasetStreams(session, ctx.datasets ?? []);
   const logical = ctx.config.replication === 'logical';
   const visible = rows.filter(([, table]) => !isReserved(table!));

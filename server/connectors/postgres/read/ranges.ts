@@ -15,29 +15,32 @@ export interface Ranges {
   conditions: string[];
 }
 
+/** How a full read goes through a table. */
+export interface ReadPlan {
+  /** It does nothing but read pages: no view or query of a user computes its rows, no filter drops them. */
+  steady: boolean;
+  /** Null: read as a whole. */
+  ranges: Ranges | null;
+}
+
 /**
  * Splits a table into ranges of pages. Unlike key ranges, they need no key, are even by two numbers of the catalog, and
  * each is one sequential part of the file (a TID range scan, from PostgreSQL 14). All partitions of a partitioned table
- * are split at the same pages. Null: read as a whole, because the table is small, has no pages, or is filtered (each
- * range would repeat the filter's index scan).
+ * are split at the same pages. A table is read as a whole if it is small, has no pages, or is filtered (each range
+ * would repeat the filter's index scan).
  */
-export async function rangesOf(session: PgSession, request: ReadRequest, readers: number): Promise<Ranges | null> {
+export async function planRead(session: PgSession, request: ReadRequest, readers: number): Promise<ReadPlan> {
   const { namespace, name, dataset_sql } = request.stream;
-  if (readers < 2 || namespace === null || dataset_sql !== undefined || conditions(request).length > 0) return null;
-  const { rows } = await session.query(TABLE, { values: [relation(namespace, name)] });
-  const [suitable, bytes, pages] = rows[0] ?? [];
-  if (suitable !== 't') return null;
-  const worthwhile = Math.min(readers, Math.floor(Number(bytes) / BYTES_PER_READER));
-  return worthwhile < 2 ? null : { readers: worthwhile, conditions: pageRanges(Number(pages), worthwhile) };
-}
-
-/** Whether a full read does nothing but read pages: no view or query of a user computes its rows, no filter drops them. */
-export async function isSteady(session: PgSession, request: ReadRequest): Promise<boolean> {
-  const { namespace, name, dataset_sql } = request.stream;
-  if (namespace === null || dataset_sql !== undefined || conditions(request).length > 0) return false;
-  const kind = `select relkind in ('r', 'p', 'm') from pg_class where oid = $1::regclass`;
-  const { rows } = await session.query(kind, { values: [relation(namespace, name)] });
-  return rows[0]?.[0] === 't';
+  if (namespace === null || dataset_sql !== undefined || conditions(request).length > 0) {
+    return { steady: false, ranges: null };
+  }
+  const splits = readers >= 2;
+  const look = splits ? `${KIND}, ${PAGES}` : KIND;
+  const { rows } = await session.query(look, { values: [relation(namespace, name)] });
+  const [steady, suitable, bytes, pages] = rows[0] ?? [];
+  const worthwhile = suitable === 't' ? Math.min(readers, Math.floor(Number(bytes) / BYTES_PER_READER)) : 0;
+  const ranges = worthwhile < 2 ? null : { readers: worthwhile, conditions: pageRanges(Number(pages), worthwhile) };
+  return { steady: steady === 't', ranges };
 }
 
 /**
@@ -59,9 +62,13 @@ export function pageRanges(pages: number, readers: number): string[] {
   });
 }
 
-const TABLE = `
-  select current_setting('server_version_num')::int >= 140000 and bool_and(relkind = 'r' and amname = 'heap'),
+const KIND = "select (select relkind in ('r', 'p', 'm') from pg_class where oid = $1::regclass)";
+
+/** Found by their OIDs: a condition on all tables would read the whole catalog. */
+const PAGES = `
+         current_setting('server_version_num')::int >= 140000 and bool_and(relkind = 'r' and amname = 'heap'),
          sum(pg_table_size(c.oid)), max(pg_relation_size(c.oid) / current_setting('block_size')::int)
-    from pg_class c left join pg_am a on a.oid = c.relam
-   where (c.oid = $1::regclass and c.relkind <> 'p')
-      or c.oid in (select relid from pg_partition_tree($1::regclass) where isleaf)`;
+    from (select $1::regclass::oid as oid
+          union select relid::oid from pg_partition_tree($1::regclass) where isleaf) part
+    join pg_class c on c.oid = part.oid and c.relkind <> 'p'
+    left join pg_am a on a.oid = c.relam`;

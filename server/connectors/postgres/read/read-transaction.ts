@@ -11,9 +11,10 @@ import { BEGIN, beginAt } from './shared-snapshot.ts';
 export async function begin(session: PgSession, request: ReadRequest): Promise<void> {
   const { stream, sync_mode, cursor_field, snapshot, onSnapshot } = request;
   if (snapshot) await beginAt(session, request, snapshot);
-  else await session.query(BEGIN);
+  else session.ahead(BEGIN);
+  if (sync_mode === 'incremental' && cursor_field) session.ahead(SORT_MEMORY);
   if (onSnapshot) onSnapshot(await snapshotOf(session));
-  if (sync_mode === 'incremental' && cursor_field) await session.query(SORT_MEMORY);
+  await session.flush();
   if (stream.dataset_sql !== undefined) await datasetFields(session, { name: stream.name, sql: stream.dataset_sql });
 }
 

@@ -4,7 +4,7 @@ import { SIGNATURE, TRAILER } from '../connection/binary-copy.ts';
 import type { CopyOut, Piece } from '../connection/copy-out.ts';
 import { WAITING } from '../connection/waiting.ts';
 import { Interleaved, type Rows } from './interleave.ts';
-import { isSteady, type Ranges, rangesOf } from './ranges.ts';
+import { planRead, type Ranges, type ReadPlan } from './ranges.ts';
 import { begin } from './read-transaction.ts';
 import { canBeBinary, fullSelect, type SelectForm } from './select.ts';
 import { PgSession } from '../connection/session.ts';
@@ -51,11 +51,12 @@ export function copyTable(
   join: Join = (session) => begin(session, request),
 ): TableBytes {
   const copies: CopyOut[] = [];
-  let steady = false;
+  let plan: ReadPlan = { steady: false, ranges: null };
   let rows_end = 0;
   const start = (session: PgSession, more: string[], bare: boolean) => {
     const format = form === 'binary' ? ' (format binary)' : '';
     const text = `copy (${fullSelect(request, form, more)}) to stdout${format}`;
+    const { steady } = plan;
     const copy = session.copyOut(text, { binary: form === 'binary', bare: bare && form === 'binary', steady });
     copies.push(copy);
     return copy;
@@ -73,15 +74,14 @@ export function copyTable(
   async function* read() {
     const session = await PgSession.open(ctx, { phase: 'run' });
     try {
-      steady = await isSteady(session, request);
-      const ranges = await rangesOf(session, request, ctx.config.parallel_reads);
+      plan = await planRead(session, request, ctx.config.parallel_reads);
       await join(session);
-      if (!ranges) return yield* bytesOf(start(session, [], false).pieces());
+      if (!plan.ranges) return yield* bytesOf(start(session, [], false).pieces());
       // Before the snapshot: the table must not be truncated or rewritten between the two.
       await holdTable(session, request);
       const copyRange = (own: PgSession, range: string) => start(own, [range], true);
       if (form === 'binary') yield edge(SIGNATURE);
-      yield* bytesOf(readRanges(ctx, { session, request, ranges, copyRange }));
+      yield* bytesOf(readRanges(ctx, { session, request, ranges: plan.ranges, copyRange }));
       if (form === 'binary') yield edge(TRAILER);
     } catch (error) {
       throw session.translate(error);

@@ -1,14 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectorError } from '../../contract/errors.ts';
 import type { PgSession } from '../connection/session.ts';
+import { literal } from '../connection/sql.ts';
 
 /** Streams open in parallel: one at a time may define tables of a schema. Held until the commit. */
-export async function lockDefinitions(session: PgSession, schema: string): Promise<void> {
-  await session.query("select pg_advisory_xact_lock(hashtextextended('data-pipelines:' || $1, 0))", {
-    values: [schema],
-    slow: true,
-  });
-}
+export const definitionsLock = (schema: string): string =>
+  `select pg_advisory_xact_lock(hashtextextended(${literal(`data-pipelines:${schema}`)}, 0))`;
 
 /** Shorter than the server's `deadlock_timeout`: a reader that waits for one of the tables is never the victim. */
 const ATTEMPT_MS = 500;

@@ -54,11 +54,9 @@ export async function replaceTable(
   { old, fresh }: { old: PgTable | null; fresh: string },
 ): Promise<void> {
   const freshRelation = relation(target.schema, fresh);
-  if (old) {
-    await copyRights(session, old.oid, freshRelation);
-    await session.query(`drop table ${target.relation}`);
-  }
-  await session.query(`alter table ${freshRelation} rename to ${identifier(target.table)}`);
+  const dropped = old ? [...(await rightsOf(session, old.oid, freshRelation)), `drop table ${target.relation}`] : [];
+  const renamed = `alter table ${freshRelation} rename to ${identifier(target.table)}`;
+  await session.query([...dropped, renamed].join('; '));
   await renameKey(session, target, fresh);
 }
 
@@ -83,19 +81,18 @@ export async function insertFresh(session: PgSession, target: PgTarget, fresh: s
 
 /** In short attempts: every other session queues up behind a lock request that waits. */
 async function lockTable(session: PgSession, table: string): Promise<void> {
-  await session.query(`set local lock_timeout = '${LOCK_SECONDS}s'`);
+  const lock = `lock table ${table} in access exclusive mode; set local lock_timeout = 0`;
+  let before = `set local lock_timeout = '${LOCK_SECONDS}s'; savepoint before_lock`;
   for (let attempt = 1; ; attempt++) {
-    await session.query('savepoint before_lock');
     try {
-      await session.query(`lock table ${table} in access exclusive mode`);
-      break;
+      await session.query(`${before}; ${lock}`);
+      return;
     } catch (error) {
       const busy = error instanceof ConnectorError && error.code === 'lock_timeout';
       if (!busy || attempt === MAX_LOCK_ATTEMPTS) throw error;
-      await session.query('rollback to savepoint before_lock');
+      before = 'rollback to savepoint before_lock';
     }
   }
-  await session.query('set local lock_timeout = 0');
 }
 
 /** What keeps a table from being dropped: foreign keys of other tables, and objects that would be lost with it. */
@@ -132,8 +129,10 @@ export const refuseReferenced = ({ schema, table }: Pick<PgTarget, 'schema' | 't
     `Foreign keys of other tables reference ${schema}.${table}, so it cannot be overwritten. Drop them or use append_dedup`,
   );
 
-/** The new table starts with the schema's default privileges. Afterwards it has exactly those of the old one. */
-async function copyRights(session: PgSession, oid: string, fresh: string): Promise<void> {
+/**
+ * The new table starts with the schema's default privileges. These statements give it exactly those of the old one.
+ */
+async function rightsOf(session: PgSession, oid: string, fresh: string): Promise<string[]> {
   const role = (column: string) =>
     `case ${column} when 0 then 'public' else quote_ident(pg_get_userbyid(${column})) end`;
   const { rows } = await session.query(
@@ -148,14 +147,15 @@ async function copyRights(session: PgSession, oid: string, fresh: string): Promi
        from pg_class c where c.oid = $1::oid and pg_get_userbyid(c.relowner) <> current_user`,
     { values: [oid] },
   );
-  for (const [statement] of rows) await session.query(statement!);
+  return rows.map(([statement]) => statement!);
 }
 
 /** Cosmetic, so a name that is already taken is left alone. */
 async function renameKey(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
+  if (target.primary_key.length === 0) return;
   const wanted = derivedName(target.table, '_pkey');
   const { rows } = await session.query('select to_regclass($1)', { values: [relation(target.schema, wanted)] });
-  if (target.primary_key.length === 0 || rows[0]?.[0] !== null) return;
+  if (rows[0]?.[0] !== null) return;
   const present = identifier(derivedName(fresh, '_pkey'));
   await session.query(`alter table ${target.relation} rename constraint ${present} to ${identifier(wanted)}`);
 }

@@ -56,8 +56,9 @@ export class LoadTransaction {
     return this.defers ? ['begin', 'set constraints all deferred'] : ['begin'];
   }
 
-  async begin(): Promise<void> {
-    if (!this.#open) await this.session.query(this.beginning.join('; '));
+  /** It begins with the next statement, in the same message. */
+  begin(): void {
+    if (!this.#open) this.session.ahead(this.beginning.join('; '));
     this.#open = true;
   }
 
@@ -186,8 +187,9 @@ class CopyLoad implements RowLoad {
   }
 
   async #prepareTable(): Promise<void> {
-    await this.transaction.begin();
+    this.transaction.begin();
     this.#into = await this.#load.prepare(this.session);
+    await this.session.flush();
   }
 
   async stageHeld(): Promise<void> {
@@ -253,7 +255,7 @@ class CopyLoad implements RowLoad {
     await this.stageHeld();
     await this.endCopy();
     const done = prepared ? await this.#load.complete(this.session, this.#rejects) : {};
-    await this.transaction.begin();
+    this.transaction.begin();
     await record({ ...this.#copied, ...done });
     if (!this.transaction.common) await this.transaction.commit();
     this.#shared = false;
@@ -313,7 +315,8 @@ class CopyLoad implements RowLoad {
         this.#shared = true;
         await work.state.note(pendingState(pending));
         await transaction.commit();
-        await transaction.begin();
+        transaction.begin();
+        await this.session.flush();
       },
       refused: (error) => {
         if (ctx.signal.aborted) return;

@@ -5,6 +5,7 @@ import type { Db } from '../../db/types.ts';
 import { activeSpan, NO_TRACING, type Tracing, within } from '../platform/tracing/span.ts';
 import { periodic } from '../platform/periodic.ts';
 import { ALL_JOBS, type JobDefinition } from './jobs.ts';
+import { prepareRepeated } from './prepare-statements.ts';
 
 export interface SendOptions {
   /** The job does not start before this instant, or for this many seconds by the database's clock. */
@@ -78,21 +79,10 @@ export async function openQueue(options: {
   supervise: boolean;
   tracing?: Tracing;
 }): Promise<Queue> {
-  const { url, log, supervise, tracing = NO_TRACING } = options;
-  const boss = new PgBoss({
-    connectionString: url,
-    application_name: 'data-pipelines queue',
-    max: 4,
-    ...QUERY_LIMITS,
-    useListenNotify: true,
-    schedule: false,
-    supervise,
-    ...SUPERVISION,
-  });
-  boss.on('error', (error) => log.error({ err: error }, 'queue'));
-  boss.on('warning', (warning) => log.warn({ warning }, 'queue'));
+  const { log, supervise, tracing = NO_TRACING } = options;
+  const boss = createBoss(options);
   await boss.start();
-  for (const job of ALL_JOBS) await declareQueue(boss, job);
+  await declareQueues(boss);
 
   const stopping = new AbortController();
   const kinds = new Map<string, Slots>();
@@ -122,6 +112,23 @@ export async function openQueue(options: {
       await boss.stop({ graceful: true, timeout: STOP_TIMEOUT_MS, close: true });
     },
   };
+}
+
+function createBoss({ url, log, supervise }: { url: string; log: Logger; supervise: boolean }): PgBoss {
+  const boss = new PgBoss({
+    connectionString: url,
+    application_name: 'data-pipelines queue',
+    max: 4,
+    ...QUERY_LIMITS,
+    useListenNotify: true,
+    schedule: false,
+    supervise,
+    ...SUPERVISION,
+  });
+  prepareRepeated(boss.getDb());
+  boss.on('error', (error) => log.error({ err: error }, 'queue'));
+  boss.on('warning', (warning) => log.warn({ warning }, 'queue'));
+  return boss;
 }
 
 /** The job carries the trace of what sends it. */
@@ -208,6 +215,7 @@ async function recoverJobs(boss: PgBoss): Promise<void> {
   const { rows } = await boss.getDb().executeSql(
     `select distinct name from pgboss.job where state = 'active'
        and heartbeat_on + heartbeat_seconds * interval '1 second' < now()`,
+    [],
   );
   for (const { name } of rows) await boss.supervise(name);
 }
@@ -243,15 +251,20 @@ async function openSlots(
   return { hasIdle: () => idle.size > 0, wakeOne };
 }
 
-async function declareQueue(boss: PgBoss, job: JobDefinition<object>): Promise<void> {
-  const settings = {
-    notify: true,
-    retryLimit: job.retry_limit,
-    retryDelay: 0,
-    heartbeatSeconds: job.heartbeat_seconds,
-    expireInSeconds: EXPIRE_SECONDS,
-    deleteAfterSeconds: 3600,
-  };
-  await boss.createQueue(job.name, settings);
-  await boss.updateQueue(job.name, settings);
+/** Creates the queues that are missing, and brings settings of earlier versions up to date. */
+async function declareQueues(boss: PgBoss): Promise<void> {
+  const present = new Map((await boss.getQueues()).map((queue) => [queue.name, queue]));
+  for (const job of ALL_JOBS) {
+    const settings = {
+      notify: true,
+      retryLimit: job.retry_limit,
+      retryDelay: 0,
+      heartbeatSeconds: job.heartbeat_seconds,
+      expireInSeconds: EXPIRE_SECONDS,
+      deleteAfterSeconds: 3600,
+    };
+    const known = present.get(job.name);
+    if (!known) await boss.createQueue(job.name, settings);
+    else if (!Bun.deepEquals({ ...known, ...settings }, known)) await boss.updateQueue(job.name, settings);
+  }
 }

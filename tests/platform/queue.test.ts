@@ -1,0 +1,80 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import pg from 'pg';
+import { prepareRepeated } from '../../server/queue/prepare-statements.ts';
+import { openLog } from '../../server/platform/log.ts';
+import { openQueue } from '../../server/queue/boss.ts';
+import { executeStream } from '../../server/queue/jobs.ts';
+import { createPlainDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await createPlainDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(() => {
+  pool = new pg.Pool({ connectionString: database.url, max: 1 });
+});
+afterEach(() => pool.end());
+
+/** As pg-boss uses its pool, of one connection. */
+const preparing = () => {
+  const db = { executeSql: (text: string, values?: unknown[]) => pool.query(text, values) };
+  prepareRepeated(db);
+  return (text: string, values?: unknown[]) => db.executeSql(text, values);
+};
+const preparedTexts = async () =>
+  (await pool.query('select statement from pg_prepared_statements order by 1')).rows.map(({ statement }) => statement);
+
+test('a statement that comes again is prepared once, with and without values', async () => {
+  const execute = preparing();
+  for (const n of [1, 2, 3]) {
+    expect((await execute('select $1::int as n', [n])).rows).toEqual([{ n }]);
+    expect((await execute('select 7 as n', [])).rows).toEqual([{ n: 7 }]);
+    expect((await execute(`select ${n} as once`, [])).rows).toEqual([{ once: n }]);
+  }
+  expect(await preparedTexts()).toEqual(['select $1::int as n', 'select 7 as n']);
+});
+
+test('several statements in one text pass as they are', async () => {
+  const execute = preparing();
+  for (let round = 0; round < 3; round += 1) await execute('begin; select 1; commit', []);
+  await execute('select 1; select 2');
+  expect(await preparedTexts()).toEqual([]);
+});
+
+test('a statement whose result has changed, or that the server has lost, is sent again', async () => {
+  const execute = preparing();
+  await pool.query('create table jobs (id int); insert into jobs values (1)');
+  const all = () => execute('select * from jobs', []);
+  for (let round = 0; round < 3; round += 1) expect((await all()).rows).toEqual([{ id: 1 }]);
+  await pool.query('alter table jobs alter id type text');
+  for (let round = 0; round < 3; round += 1) expect((await all()).rows).toEqual([{ id: '1' }]);
+  await pool.query('deallocate all');
+  for (let round = 0; round < 3; round += 1) expect((await all()).rows).toEqual([{ id: '1' }]);
+  expect(await preparedTexts()).toEqual(['select * from jobs']);
+});
+
+test('other errors are those of the statement', async () => {
+  const execute = preparing();
+  for (let round = 0; round < 3; round += 1) {
+    await expect(execute('select 1 / $1::int', [0])).rejects.toMatchObject({ code: '22012' });
+  }
+});
+
+test('a start brings the settings of a queue up to date, and changes nothing otherwise', async () => {
+  const start = async () => {
+    const queue = await openQueue({ url: database.url, log: openLog('silent'), supervise: false });
+    await queue.stop();
+  };
+  const stored = async () =>
+    (await pool.query('select retry_limit, updated_on from pgboss.queue where name = $1', [executeStream.name]))
+      .rows[0];
+  await start();
+  const first = await stored();
+  await start();
+  expect(await stored()).toEqual(first);
+  await pool.query('update pgboss.queue set retry_limit = 1 where name = $1', [executeStream.name]);
+  await start();
+  expect(await stored()).toMatchObject({ retry_limit: executeStream.retry_limit });
+});

@@ -84,8 +84,9 @@ function openFolder(root: string): ObjectStore {
       try {
         await Bun.write(draft, bytes);
         await rename(draft, path);
-      } finally {
+      } catch (error) {
         await rm(draft, { force: true });
+        throw error;
       }
     },
     get: async (key) => {

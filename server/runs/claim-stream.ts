@@ -74,9 +74,13 @@ export async function claimStream(
   const run = locked ?? (await lockRunOf(db, stream_run_id));
   if (!run || !isLiveRun(run.status) || run.status === 'stopping') return null;
   const begins_run = !run.started_at;
-  const taken = await takeStream(db, run, { stream_run_id, worker_id });
+  // Sent together: what is read does not change with the claim.
+  const [taken, { members, ...pipeline }] = await Promise.all([
+    takeStream(db, run, { stream_run_id, worker_id }),
+    loadPipeline(db, run, stream_run_id),
+  ]);
   if (!taken) return null;
-  const { claim, members } = await loadPipeline(db, taken);
+  const claim = claimOf({ ...taken, ...pipeline });
   const { connection, source, destination } = claim;
   if (begins_run) {
     const facts = factsOf(connection, [source, destination]);
@@ -156,27 +160,28 @@ export const claimColumns = (worker_id: string, fence: SQL) => ({
   worker_deaths: sql`${streamRuns.worker_deaths} + case when ${inArray(streamRuns.status, HELD_STREAM)} then 1 else 0 end`,
 });
 
-/** The claim of a stream run that this worker has taken, with everything it needs, in one statement. */
+/** Everything that the claim of a stream run needs, in one statement. */
 async function loadPipeline(
   db: Db,
-  taken: Pick<Claim, 'run' | 'stream_run'>,
-): Promise<{ claim: Claim; members: number }> {
+  run: RunRow,
+  stream_run_id: string,
+): Promise<Pick<Claim, 'connection' | 'stream' | 'source' | 'destination'> & { members: number }> {
   const [found] = await db
     .select({
       connection: connections,
       stream: connectionStreams,
       source: sourceSide,
       destination: destinationSide,
-      members: membersOf(taken.run.id),
+      members: membersOf(run.id),
     })
-    .from(connectionStreams)
+    .from(streamRuns)
+    .innerJoin(connectionStreams, eq(connectionStreams.id, streamRuns.stream_id))
     .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
     .innerJoin(sourceSide, eq(sourceSide.id, connections.source_id))
     .innerJoin(destinationSide, eq(destinationSide.id, connections.destination_id))
-    .where(eq(connectionStreams.id, taken.stream_run.stream_id));
-  if (!found) throw new Error(`stream of stream run ${taken.stream_run.id} does not exist`);
-  const { members, ...loaded } = found;
-  return { claim: claimOf({ ...taken, ...loaded }), members };
+    .where(eq(streamRuns.id, stream_run_id));
+  if (!found) throw new Error(`stream of stream run ${stream_run_id} does not exist`);
+  return found;
 }
 
 const sourceSide = alias(accountConnectors, 'source');

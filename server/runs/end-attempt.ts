@@ -69,8 +69,12 @@ export async function endAttempt(
     .returning({ ...getTableColumns(streamRuns), is_only: isOnlyStream });
   if (!row) return;
   const { is_only, ...stream } = row;
-  await meterStreamRun(db, stream);
-  const known: KnownOfRun = { source: claim.source, ...(is_only && { streams: [stream] }) };
+  // Sent together: neither needs what the other one returns.
+  const [success] = await Promise.all([
+    outcome.kind === 'succeeded' && is_only ? successOf(db, { event: 'stream_run_succeeded', run, stream }) : undefined,
+    meterStreamRun(db, stream),
+  ]);
+  const known: KnownOfRun = { source: claim.source, success, ...(is_only && { streams: [stream] }) };
   if (outcome.kind === 'retry' || outcome.kind === 'released') {
     if (outcome.kind === 'retry' && outcome.wait_until) {
       await emitStreamEvent(db, { event: 'stream_run_rate_limited', run, stream });
@@ -78,10 +82,8 @@ export async function endAttempt(
     const options = { account_id: run.account_id, start_after: resumeAt(outcome, stream) };
     await queue.send(db, executeStream, { stream_run_id: stream.id }, options);
   } else if (outcome.kind !== 'ready') {
-    const report = { event: `stream_run_${outcome.kind}`, run, stream } as const;
-    // The event of the run follows in the same statement.
-    if (outcome.kind === 'succeeded' && is_only) known.success = await successOf(db, report);
-    else await emitStreamEvent(db, report);
+    // Otherwise the event of the run follows in the same statement.
+    if (!success) await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
     await rememberRows(db, run, { stream, outcome });
     if (recordsDeliveries(claim)) await forgetDeliveries(db, stream.id);
     if (outcome.kind === 'succeeded') await recordSuccess(db, claim);
@@ -96,8 +98,10 @@ export async function endAttempt(
 /** What the events about the success of a stream and its run are made of. */
 async function successOf(db: Db, report: Parameters<typeof streamEvent>[1]): Promise<KnownOfRun['success']> {
   const { run, stream } = report;
-  const facts = await connectionFacts(db, run.connection_id);
-  const usual = await readUsual(db, run, stream.stream_id);
+  const [facts, usual] = await Promise.all([
+    connectionFacts(db, run.connection_id),
+    readUsual(db, run, stream.stream_id),
+  ]);
   return { facts, usual, earlier: [await streamEvent(db, report, facts, usual)] };
 }
 

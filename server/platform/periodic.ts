@@ -19,6 +19,19 @@ export interface PeriodicOptions {
 }
 
 /**
+ * The loops of an idle process take their turns together: to wake up costs it more than the turn of a loop. Processes
+ * start at different moments, so they are not in step with one another.
+ */
+const STEP_MS = 1000;
+
+/** Milliseconds until the next turn. A pause of a second or more ends at a full second of the process. */
+export function pauseOf(every_ms: number, { jitter, now }: { jitter: number; now: number }): number {
+  const pause = every_ms * (1 + jitter * (2 * Math.random() - 1));
+  if (jitter === 0 || every_ms < STEP_MS) return pause;
+  return Math.round((now + pause) / STEP_MS) * STEP_MS - now;
+}
+
+/**
  * Runs `work` again and again until it is stopped. A turn never starts before the previous one has ended, so a slow
  * database does not pile up turns. `work` receives a signal that aborts when the loop is stopped.
  */
@@ -54,7 +67,7 @@ export function periodic(work: (signal: AbortSignal) => Promise<unknown>, option
 
   function schedule(): void {
     if (stopping.signal.aborted) return;
-    timer = setTimeout(start, every_ms * (1 + jitter * (2 * Math.random() - 1)));
+    timer = setTimeout(start, pauseOf(every_ms, { jitter, now: performance.now() }));
   }
 
   if (immediately) start();

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { periodic } from '../../server/platform/periodic.ts';
+import { pauseOf, periodic } from '../../server/platform/periodic.ts';
 import { until } from '../support/until.ts';
 
 /** Work that takes until it is let go, and counts its turns. */
@@ -54,6 +54,19 @@ test('stop waits for the turn, tells it, and no other one begins', async () => {
   await loop.stop();
   loop.wake();
   expect(events).toEqual(['begun', 'ended']);
+});
+
+test('pauses of a second or more end together, and shorter ones by themselves', () => {
+  for (const every_ms of [1000, 2000, 60_000]) {
+    for (const now of [0.25, 499.5, 1500, 123_456.789]) {
+      const pause = pauseOf(every_ms, { jitter: 0.1, now });
+      const seconds = (now + pause) / 1000;
+      expect(seconds).toBeCloseTo(Math.round(seconds), 9);
+      expect(Math.abs(pause - every_ms)).toBeLessThanOrEqual(0.1 * every_ms + 500);
+    }
+  }
+  expect(pauseOf(2000, { jitter: 0, now: 17 })).toBe(2000);
+  expect(pauseOf(250, { jitter: 0.1, now: 17 })).toBeWithin(225, 275.001);
 });
 
 test('a turn that fails is reported once, and the loop goes on', async () => {

@@ -50,6 +50,8 @@ async function runAll(config: Config, start: Start): Promise<void> {
   const { startEmbeddedPostgres } = await import('../../db/embedded.ts');
   const own = { dataDir: config.DATA_DIR, log: openLog(config.LOG_LEVEL) };
   const embedded = config.DATABASE_URL === null ? startEmbeddedPostgres(own) : null;
+  // Meanwhile the server starts on another processor.
+  void loadServer().catch(() => {});
   // Registered before the server is up: a signal during the start must not leave it behind.
   if (embedded) shutdown.onEnd(async () => (await embedded).stop());
   const server = await embedded;
@@ -96,11 +98,10 @@ async function serve(
 ): Promise<{ deps: Deps; made: Bootstrapped; address: string }> {
   const { url, shutdown, wait_ms } = options;
   const { migrateDatabase } = await import('../../db/migrate.ts');
-  const { closeDeps, createDeps } = await import('../deps.ts');
-  const { bootstrap } = await import('./bootstrap.ts');
-  const { sealStoredSecrets } = await import('./seal-stored-secrets.ts');
   const owner = options.embeddedOwner?.url ?? config.DATABASE_OWNER_URL ?? url;
-  await migrateDatabase(owner, { wait_ms, onWait: (error) => complain(error, waiting(wait_ms)) });
+  const migrating = migrateDatabase(owner, { wait_ms, onWait: (error) => complain(error, waiting(wait_ms)) });
+  const [loaded] = await Promise.all([loadServer(), migrating]);
+  const { closeDeps, createDeps, bootstrap, sealStoredSecrets, flushRefusals, createApp, warmConsole } = loaded;
   if (options.embeddedOwner) {
     const { prepareServiceRole } = await import('./prepare-service-role.ts');
     await prepareServiceRole(owner, options.embeddedOwner);
@@ -111,10 +112,7 @@ async function serve(
   if (!options.embeddedOwner) shutdown.giveUpWhen(() => deps.database.untilUnresponsive(SILENT_AT_END));
   const made = await bootstrap(deps.db, { secrets: deps.secrets, config });
   await sealStoredSecrets(deps);
-  const { flushRefusals } = await import('../api/audit/refusals.ts');
   shutdown.onEnd(() => flushRefusals(deps));
-  const { createApp } = await import('../http/app.ts');
-  const { warmConsole } = await import('../http/console.ts');
   const app = listenOn(createApp(deps), config);
   warmConsole(deps);
   shutdown.onEnd(async () => {
@@ -124,6 +122,27 @@ async function serve(
   });
   const host = config.HOST.includes(':') ? `[${config.HOST}]` : config.HOST;
   return { deps, made, address: `http://${host}:${app.server?.port}` };
+}
+
+/** What an API runs. To load it takes longer than to start the database. */
+async function loadServer() {
+  const [deps, bootstrap, secrets, refusals, app, console] = await Promise.all([
+    import('../deps.ts'),
+    import('./bootstrap.ts'),
+    import('./seal-stored-secrets.ts'),
+    import('../api/audit/refusals.ts'),
+    import('../http/app.ts'),
+    import('../http/console.ts'),
+  ]);
+  return {
+    createDeps: deps.createDeps,
+    closeDeps: deps.closeDeps,
+    bootstrap: bootstrap.bootstrap,
+    sealStoredSecrets: secrets.sealStoredSecrets,
+    flushRefusals: refusals.flushRefusals,
+    createApp: app.createApp,
+    warmConsole: console.warmConsole,
+  };
 }
 
 function listenOn(app: ReturnType<typeof import('../http/app.ts').createApp>, { HOST, PORT }: Config) {

@@ -58,7 +58,7 @@ export const connectionsRouter = router({
         errors: [400, 402],
       }),
     )
-    .output(ConnectionSchema)
+    .output(trustedOutput(ConnectionSchema))
     .mutation(({ ctx, input }) => createConnection(ctx, input)),
   check: act('connections.create')
     .concat(
@@ -124,7 +124,7 @@ export const connectionsRouter = router({
         errors: [400, 402, 412],
       }),
     )
-    .output(ConnectionSchema)
+    .output(trustedOutput(ConnectionSchema))
     .mutation(({ ctx, input }) => updateConnection(ctx, input)),
   delete: write('connections.delete')
     .concat(
@@ -198,7 +198,7 @@ export const connectionsRouter = router({
         errors: [400, 402],
       }),
     )
-    .output(ConnectionSchema)
+    .output(trustedOutput(ConnectionSchema))
     .mutation(({ ctx, input }) => reviewSchemaChanges(ctx, input)),
   fieldMappingSources: read
     .concat(

@@ -1,7 +1,7 @@
 /**
  * `bun tests/bench/api.ts [seconds]`: requests/s of the API against a bare Elysia app and against FastAPI, which both
- * send the same SQL to the same database, one after the other in each round. Needs Debian's postgresql-15, wrk,
- * python3-fastapi, python3-uvicorn, python3-uvloop, python3-httptools and python3-asyncpg.
+ * send the same SQL to the same database, one after the other in each round. Needs Debian's postgresql-15 and wrk, and
+ * the Python packages of FastAPI's peer: those of Debian, or in a virtual environment whose interpreter BENCH_PYTHON names.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,6 +18,10 @@ const LISTED = 1000;
 const OF_ELYSIA = 0.5;
 const OF_FASTAPI = 3;
 const SECRET_KEY = 'a secret key that only this bench uses, 0123456789';
+const PYTHON = process.env.BENCH_PYTHON ?? '/usr/bin/python3';
+const PYTHON_PACKAGES = ['fastapi', 'uvicorn', 'uvloop', 'httptools', 'asyncpg'];
+
+requirePython();
 
 const scratch = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
 const cluster = await startCluster();
@@ -30,7 +34,7 @@ try {
   const plan = join(scratch, 'plan.json');
   await Bun.write(plan, JSON.stringify({ url, ...(await statements({ id, source_id, destination_id })) }));
   const elysia = await start(['bun', join(import.meta.dir, 'bare-elysia.ts'), plan]);
-  const fastapi = await start(['/usr/bin/python3', join(import.meta.dir, 'fastapi_peer.py'), plan]);
+  const fastapi = await start([PYTHON, join(import.meta.dir, 'fastapi_peer.py'), plan]);
   const create = JSON.stringify({ name: '%s', table_prefix: '%s', source_id, destination_id });
   const wrong = JSON.stringify({ name: '', source_id: 'x', destination_id });
   console.log(
@@ -58,6 +62,16 @@ try {
   await service.stop();
   await cluster.stop();
   rmSync(scratch, { recursive: true, force: true });
+}
+
+/** @throws Error that says how to install what is missing. */
+function requirePython(): void {
+  const missing = PYTHON_PACKAGES.filter((name) => !Bun.spawnSync([PYTHON, '-c', `import ${name}`]).success);
+  if (missing.length === 0) return;
+  throw new Error(`${PYTHON} has no ${missing.join(', ')}. Use a virtual environment and name its interpreter:
+  python3 -m venv ~/fastapi-peer
+  ~/fastapi-peer/bin/pip install ${PYTHON_PACKAGES.join(' ')}
+  BENCH_PYTHON=~/fastapi-peer/bin/python bun tests/bench/api.ts`);
 }
 
 function verdict(peer: string, ratio: number, goal: number): void {

@@ -1,4 +1,4 @@
-"""The other peer of tests/bench/api.ts: FastAPI on uvicorn (uvloop, httptools) with asyncpg, as Debian packages them.
+"""The other peer of tests/bench/api.ts: FastAPI on uvicorn (uvloop, httptools) with asyncpg.
 
 It sends the very statements of the service, checks creates with a pydantic model and answers with one.
 Started by it: `python3 fastapi_peer.py PLAN`; prints its port.
@@ -102,7 +102,8 @@ class CreateConnection(BaseModel):
     name: str = Field(min_length=1, max_length=255)
     source_id: uuid.UUID
     destination_id: uuid.UUID
-    description: Optional[str] = Field(max_length=2000)
+    description: Optional[str] = Field(default=None, max_length=2000)
+    table_prefix: str = ""
     tags: List[str] = []
     status: str = "active"
 

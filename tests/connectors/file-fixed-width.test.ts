@@ -3,13 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, expect, test } from 'bun:test';
+import { decodeCopyText } from '../../server/connectors/cells/copy-text.ts';
+import type { Cell } from '../../server/connectors/contract/connector.ts';
 import { ConfigurationError, DataError } from '../../server/connectors/contract/errors.ts';
 import { parseParameters } from '../../server/connectors/contract/parameters.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
+import { limitHangs } from '../support/hangs.ts';
 import { readFiles, type SourceTestContext } from './file-support.ts';
 import { contextOf } from './fixtures.ts';
-import { readBatches, requestOf } from './reading.ts';
+import { firstDifference, readBatches, requestOf } from './reading.ts';
 import { errorOf } from './unreachable.ts';
+
+limitHangs();
 
 const root = mkdtempSync(join(tmpdir(), 'data-pipelines-fixed-width-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -22,8 +27,33 @@ function contextFor(text: string | Uint8Array, settings: object, name = 'rows.tx
   return contextOf(fileSource, { filesRoot: root }, { settings: all }) as SourceTestContext;
 }
 
-const rowsOf = async (text: string | Uint8Array, settings: object = {}) =>
-  (await readFiles(contextFor(text, settings))).rows;
+/** By cells and by bytes, which have to agree. */
+async function rowsOf(text: string | Uint8Array, settings: object = {}) {
+  const ctx = contextFor(text, settings);
+  const cells = await outcomeOf(readFiles(ctx).then(({ rows }) => rows));
+  const bytes = await outcomeOf(copiedRows(ctx));
+  expect(bytes.error?.message).toBe(cells.error?.message);
+  if (cells.error) throw cells.error;
+  expect(firstDifference(bytes.rows, cells.rows)).toBeNull();
+  return cells.rows;
+}
+
+const outcomeOf = (work: Promise<Cell[][]>): Promise<{ rows: Cell[][]; error: Error | null }> =>
+  work.then(
+    (rows) => ({ rows, error: null }),
+    (error: Error) => ({ rows: [], error }),
+  );
+
+async function copiedRows(ctx: SourceTestContext): Promise<Cell[][]> {
+  const [stream] = await fileSource.discover(ctx);
+  const request = requestOf(stream!);
+  expect(fileSource.byteFormats?.(request)).toEqual(['pgcopy-text']);
+  const bytes = await fileSource.copy?.(ctx, request, 'pgcopy-text');
+  const chunks = await Array.fromAsync(bytes!.chunks, (chunk) => chunk.slice());
+  const rows = decodeCopyText(Buffer.concat(chunks).toString());
+  expect(bytes!.rows()).toBe(rows.length);
+  return rows;
+}
 
 const typesOf = async (ctx: SourceTestContext) =>
   (await fileSource.discover(ctx))[0]?.fields.map(({ path, type }) => `${path[0]} ${type}`);
@@ -111,14 +141,31 @@ test('spaces after the last column are no text, and short lines can be allowed',
 });
 
 test('a value of another type is named with its line, however many lines and chunks are before it', async () => {
-  const lines = Array.from({ length: 300_000 }, (_, id) => `${String(id).padStart(8)}row\n`);
+  const lines = Array.from({ length: 120_000 }, (_, id) => `${String(id).padStart(8)}row\n`);
   const text = `Title\n\n${lines.join('')}`;
   const settings = { fixed_width_columns: ['id:8', 'name:3'], skip_lines: 1 };
   const whole = await rowsOf(text, settings);
-  expect([whole.length, whole[0], whole.at(-1)]).toEqual([300_000, ['0', 'row'], ['299999', 'row']]);
+  expect([whole.length, whole[0], whole.at(-1)]).toEqual([120_000, ['0', 'row'], ['119999', 'row']]);
   const error = await errorOf(rowsOf(`${text}  wrong row\n`, settings));
   expect(error).toBeInstanceOf(DataError);
-  expect(error.message).toContain('rows.txt, line 300003, column "id": the value is not a valid integer');
+  expect(error.message).toContain('rows.txt, line 120003, column "id": the value is not a valid integer');
+  for (const [line, message] of [
+    ['1', 'line 120003: the line has 1 characters, and the column "id" needs 8'],
+    ['☃☃☃☃☃☃☃☃rowx', 'line 120003: the line has 12 characters, and the columns end at 11'],
+  ]) {
+    await expect(rowsOf(`${text}${line}\n`, settings)).rejects.toThrow(`rows.txt, ${message}`);
+  }
+});
+
+test('what COPY text escapes, characters of any length, and a NUL are read the same by cells and by bytes', async () => {
+  const settings = { fixed_width_columns: ['all:1-8', 'first:3', 'rest:9-'], trim_spaces: 'end' };
+  const lines = ['a\\b\tc\rd  e', '🦄é☃ \\N   ☃', 'é', '        x', '\tN\\.'.padEnd(12), '🦄🦄🦄🦄🦄🦄🦄🦄🦄'];
+  expect(await rowsOf(lines.join('\n'), { ...settings, allow_short_lines: true })).toHaveLength(lines.length);
+  expect(await rowsOf(`\n\n${lines.join('\r\n')}\r\n\r\n`, { fixed_width_columns: ['all:1-'] })).toHaveLength(9);
+  expect(await rowsOf('\uFEFF', { fixed_width_columns: ['all:1-'] })).toEqual([]);
+  const ctx = contextFor('a\0b\n', { fixed_width_columns: ['all:1-'] });
+  expect((await readFiles(ctx)).rows).toEqual([['a\0b']]);
+  await expect(copiedRows(ctx)).rejects.toMatchObject({ code: 'value_does_not_fit' });
 });
 
 test('a read resumes after the rows that its state has, also of a compressed file found by its extension', async () => {

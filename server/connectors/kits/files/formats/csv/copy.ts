@@ -86,10 +86,10 @@ async function* transcodeFile(ctx: SourceContext, file: FoundFile, plan: CopyPla
 }
 
 /** Whether the bytes start with UTF-8's byte order mark. */
-const startsWithMark = (bytes: Uint8Array) => bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+export const startsWithMark = (bytes: Uint8Array) => bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 
 /** Leaves room for the next chunk, a line end and the end mark of the transcoder. */
-function withRoom(buffer: Uint8Array<ArrayBuffer>, held: number, more: number): Uint8Array<ArrayBuffer> {
+export function withRoom(buffer: Uint8Array<ArrayBuffer>, held: number, more: number): Uint8Array<ArrayBuffer> {
   if (held + more + 3 <= buffer.length) return buffer;
   const larger = new Uint8Array(2 * (held + more) + 3);
   larger.set(buffer.subarray(0, held));

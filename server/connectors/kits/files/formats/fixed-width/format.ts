@@ -1,5 +1,6 @@
 import type { FileFormat } from '../format.ts';
 import { packable } from '../unpack.ts';
+import { fixedWidthCopy } from './copy.ts';
 import { fixedWidthColumns, fixedWidthRows } from './reader.ts';
 
 export const fixedWidthFormat: FileFormat = {
@@ -7,4 +8,5 @@ export const fixedWidthFormat: FileFormat = {
   extension: packable('fwf'),
   columns: fixedWidthColumns,
   rows: fixedWidthRows,
+  copy: fixedWidthCopy,
 };

@@ -3,7 +3,7 @@ import type { FileSourceConfig } from '../../settings/files.ts';
 import type { FixedColumn } from '../../settings/fixed-width.ts';
 
 /** How to cut a line into cells. */
-interface Layout {
+export interface Layout {
   columns: FixedColumn[];
   /** Number of characters that a line needs. */
   length: number;
@@ -18,7 +18,6 @@ interface Layout {
 export class LineError extends Error {}
 
 const SPACE = 32;
-const BOTH = { start: true, end: true };
 const SURROGATE = /[\uD800-\uDFFF]/;
 /** What stands for a blank line among rows of cells. */
 const BLANK_LINE: Cell[] = [null];
@@ -39,25 +38,42 @@ export function cellsOf(line: string, layout: Layout): Cell[] {
   const text = line.endsWith('\r') ? line.slice(0, -1) : line;
   if (text === '') return BLANK_LINE;
   // A character beyond the first plane has two code units, and counts once.
-  const characters = SURROGATE.test(text) ? Array.from(text) : null;
-  const length = characters?.length ?? text.length;
-  const part = (from: number, to: number) => characters?.slice(from, to).join('') ?? text.slice(from, to);
-  if (length < layout.length && !layout.allow_short_lines) throw shortLine(length, layout);
-  if (length > layout.length && !layout.is_open && trimmed(part(layout.length, length), BOTH) !== '') {
-    throw longLine(length, layout);
+  const places = SURROGATE.test(text) ? placesOf(text) : null;
+  const length = places ? places.length - 1 : text.length;
+  const { columns, trims, null_value } = layout;
+  if (length !== layout.length) refuseLength(text, layout, { length, places });
+  const cells = new Array<Cell>(columns.length);
+  for (let at = 0; at < columns.length; at++) {
+    const column = columns[at] as FixedColumn;
+    let from = Math.min(column.from, length);
+    let to = column.to === null ? length : Math.min(column.to, length);
+    if (places) [from, to] = [places[from] as number, places[to] as number];
+    if (trims.end) while (to > from && text.charCodeAt(to - 1) === SPACE) to--;
+    if (trims.start) while (from < to && text.charCodeAt(from) === SPACE) from++;
+    const cell = text.slice(from, to);
+    cells[at] = cell === '' || cell === null_value ? null : cell;
   }
-  return layout.columns.map(({ from, to }) => {
-    const cell = trimmed(part(from, to ?? length), layout.trims);
-    return cell === '' || cell === layout.null_value ? null : cell;
-  });
+  return cells;
 }
 
-function trimmed(text: string, { start, end }: Layout['trims']): string {
-  let from = 0;
-  let to = text.length;
-  if (end) while (to > 0 && text.charCodeAt(to - 1) === SPACE) to--;
-  if (start) while (from < to && text.charCodeAt(from) === SPACE) from++;
-  return text.slice(from, to);
+/** Where each character starts, and where the last one ends. */
+function placesOf(text: string): number[] {
+  const places = [0];
+  let place = 0;
+  for (const character of text) places.push((place += character.length));
+  return places;
+}
+
+function refuseLength(
+  text: string,
+  layout: Layout,
+  { length, places }: { length: number; places: number[] | null },
+): void {
+  if (length < layout.length && !layout.allow_short_lines) throw shortLine(length, layout);
+  if (length < layout.length || layout.is_open) return;
+  for (let at = places ? (places[layout.length] as number) : layout.length; at < text.length; at++) {
+    if (text.charCodeAt(at) !== SPACE) throw longLine(length, layout);
+  }
 }
 
 function shortLine(length: number, { columns }: Layout): LineError {

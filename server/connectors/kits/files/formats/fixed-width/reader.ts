@@ -8,10 +8,12 @@ import { lineGroups } from '../line-groups.ts';
 import { inferColumns, type TextRecords, typedRows } from '../text-rows.ts';
 import { cellsOf, layoutOf, LineError } from './line-cells.ts';
 
-const MALFORMED = 'malformed_fixed_width';
+/** The dialect of fields of fixed width. It marks columns that can be copied as bytes. */
+export const FIXED_WIDTH_DIALECT = 'fixed_width';
+export const MALFORMED = 'malformed_fixed_width';
 
 export const fixedWidthColumns = (ctx: SourceContext, file: FoundFile): Promise<FileColumn[]> =>
-  inferColumns(records(ctx, file), null);
+  inferColumns(records(ctx, file), FIXED_WIDTH_DIALECT);
 
 export const fixedWidthRows = (ctx: SourceContext, file: FoundFile, request: FileRequest): AsyncGenerator<FileBatch> =>
   typedRows(ctx, { file, records: records(ctx, file), malformed: MALFORMED }, request);

@@ -113,6 +113,11 @@ const CASES: Record<string, Case[]> = {
       secrets: { account_key: 'stored' },
       moves: { storage_account: 'second' },
     },
+    {
+      stored: { location: 'sftp', path: 'x', host: '127.0.0.1', port: 1, username: 'loader' },
+      secrets: { password: 'stored' },
+      moves: { host: 'localhost', port, host_key_fingerprint: `SHA256:${'A'.repeat(43)}` },
+    },
   ],
   'source http_api': [
     {

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test';
+import { afterAll, expect, spyOn, test } from 'bun:test';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +6,8 @@ import type { WriteTarget } from '../../server/connectors/contract/connector.ts'
 import { FencedError } from '../../server/connectors/contract/errors.ts';
 import { type DestinationContext, FileDestinationConfig } from '../../server/connectors/kits/files/settings/files.ts';
 import { CommitLog } from '../../server/connectors/kits/files/stores/commit-log.ts';
+import { localFolders } from '../../server/connectors/kits/files/stores/local-folder.ts';
+import { FolderTable } from '../../server/connectors/kits/files/stores/folder-table.ts';
 import type { CommitRecord } from '../../server/connectors/kits/files/stores/store.ts';
 import { openTableWriter } from '../../server/connectors/kits/files/table-writer.ts';
 
@@ -25,9 +27,11 @@ const recordOf = (fence: number, more: Partial<CommitRecord> = {}): CommitRecord
   ...more,
 });
 
+const openLog = (folder: string, key: string) => CommitLog.open(localFolders, { folder, key });
+
 test('of two attempts that commit from the same point, one is rejected', async () => {
   const folder = mkdtempSync(join(root, 'two-'));
-  const logs = await Promise.all([CommitLog.open(folder, 'key'), CommitLog.open(folder, 'key')]);
+  const logs = await Promise.all([openLog(folder, 'key'), openLog(folder, 'key')]);
   const results = await Promise.allSettled(logs.map((log, at) => log.append(recordOf(at + 1))));
   expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
   expect(results.find((result) => result.status === 'rejected')?.reason).toBeInstanceOf(FencedError);
@@ -35,13 +39,13 @@ test('of two attempts that commit from the same point, one is rejected', async (
 
 test('an attempt is rejected even if the number of its commit was already removed', async () => {
   const folder = mkdtempSync(join(root, 'swept-'));
-  const stale = await CommitLog.open(folder, 'key');
-  const fresh = await CommitLog.open(folder, 'key');
+  const stale = await openLog(folder, 'key');
+  const fresh = await openLog(folder, 'key');
   await fresh.append(recordOf(2));
   await fresh.append(recordOf(3));
   expect(readdirSync(folder)).toEqual(['key.0000000002.json']);
   await expect(stale.append(recordOf(1))).rejects.toBeInstanceOf(FencedError);
-  expect((await CommitLog.open(folder, 'key')).last).toEqual(recordOf(3));
+  expect((await openLog(folder, 'key')).last).toEqual(recordOf(3));
   expect(readdirSync(folder)).toEqual(['key.0000000002.json']);
 });
 
@@ -64,7 +68,7 @@ test('the next attempt finishes a commit whose renames were lost in a crash', as
   await first.finish({ cursor: '1' });
   const folder = join(root, 'crash/t');
   // Like a process that dies right after the commit of an overwrite, before any rename or removal.
-  const log = await CommitLog.open(join(root, 'crash/_pipeline_state'), 'c-s');
+  const log = await openLog(join(root, 'crash/_pipeline_state'), 'c-s');
   writeFileSync(join(folder, '.s.2.jsonl'), '{"id":2}\n');
   writeFileSync(join(folder, '.s.2.left-over'), 'never committed');
   const publish = [{ from: '.s.2.jsonl', to: 'run2-00000.jsonl' }];
@@ -94,10 +98,38 @@ test('a commit that is not recorded publishes and removes nothing', async () => 
   const late = await writerAt('unrecorded', { fence: 2, stream_run_id: 'run2', mode: 'overwrite' });
   await late.write({ rows: [['2']], bytes: 1 });
   // Another attempt has committed, but has not yet removed the files of this one.
-  const log = await CommitLog.open(join(root, 'unrecorded/_pipeline_state'), 'c-s');
+  const log = await openLog(join(root, 'unrecorded/_pipeline_state'), 'c-s');
   await log.append(recordOf(3));
   await expect(late.finish(null)).rejects.toBeInstanceOf(FencedError);
   const shown = readdirSync(join(root, 'unrecorded/t')).filter((name) => !name.startsWith('.'));
   expect(shown).toEqual(['run-00000.jsonl']);
   await late.abort();
+});
+
+test('an attempt that pauses after its claim removes nothing of the next one', async () => {
+  const folder = join(root, 'paused/t');
+  const states = join(root, 'paused/_pipeline_state');
+  const next = await writerAt('paused', { fence: 3 });
+  await next.write({ rows: [['1']], bytes: 1 });
+  writeFileSync(join(states, '.c-s.9.3'), 'a commit on its way');
+  writeFileSync(join(states, '.c-s.9.1'), 'left over');
+  const target = { connection_id: 'c', stream_id: 's', fence: 2 } as WriteTarget;
+  const late = await FolderTable.open(localFolders, { table: folder, states, drafts: folder }, target);
+  await late.sweep();
+  expect(readdirSync(states).toSorted()).toEqual(['.c-s.9.3', 'c-s.0000000001.json']);
+  await next.finish({ cursor: '1' });
+  expect(readdirSync(folder)).toEqual(['run-00000.jsonl']);
+});
+
+test('a commit whose confirmation was lost keeps its files', async () => {
+  const folder = join(root, 'unconfirmed/t');
+  const writer = await writerAt('unconfirmed', { fence: 1 });
+  await writer.write({ rows: [['1']], bytes: 1 });
+  const sync = spyOn(localFolders, 'sync').mockImplementationOnce(() => Promise.reject(new Error('EIO')));
+  await expect(writer.finish({ cursor: '1' })).rejects.toThrow('EIO');
+  sync.mockRestore();
+  await writer.abort();
+  const next = await writerAt('unconfirmed', { fence: 2 });
+  expect(next.committed).toMatchObject({ finished: true });
+  expect(readdirSync(folder)).toEqual(['run-00000.jsonl']);
 });

@@ -1,9 +1,11 @@
+import { readdir } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import type { TargetColumn } from '../../server/connectors/contract/connector.ts';
 import { literal, openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { tablePath } from '../../server/connectors/kits/files/stores/table-paths.ts';
 import { startHttpFiles } from '../support/http-files.ts';
+import { startGcs } from '../support/gcs.ts';
 import { startS3 } from '../support/s3.ts';
 import { openFtpd } from '../support/ftpd.ts';
 import { openSshd } from '../support/sshd.ts';
@@ -116,4 +118,62 @@ export function s3Destination(settings: { format: string; gzip?: boolean }) {
     };
     return { ...place, good, bad, readTable, close: () => Promise.all([place.close(), s3.close()]).then(() => {}) };
   };
+}
+
+/** Folders over SFTP. */
+export function sftpDestination(settings: { format: string; gzip?: boolean }) {
+  return async (): Promise<Place> => {
+    const [place, { server, close }] = [await folderPlace(), await openSshd(['Subsystem sftp internal-sftp'])];
+    await Bun.write(`${place.filesRoot}/a-file`, 'in the way');
+    const { private_key, public_key } = generateSshKey('test');
+    server.authorize(public_key);
+    const { host, port, username } = server;
+    const path = `${place.filesRoot}/out`;
+    const good = { location: 'sftp', host, port, username, private_key, path, ...settings };
+    const bad = {
+      'a file in the way': { ...good, path: `${place.filesRoot}/a-file` },
+      'another key': { ...good, private_key: generateSshKey('test').private_key },
+      'nobody listens': { ...good, port: 1 },
+    };
+    const readTable = async (table: string, columns: TargetColumn[]) => {
+      const folder = tablePath('out', { schema: null, table });
+      const names = await readdir(`${place.filesRoot}/${folder}`).catch(() => []);
+      if (names.length === 0) return null;
+      const context = contextOf(fileSource, place, { settings: { path: `${folder}/*` } });
+      return readRows(
+        fileSource,
+        context,
+        columns.map(({ name }) => name),
+      );
+    };
+    const leftOpen = async () => server.logins();
+    return {
+      ...place,
+      good,
+      bad,
+      readTable,
+      leftOpen,
+      close: () => Promise.all([place.close(), close()]).then(() => {}),
+    };
+  };
+}
+
+export async function gcsDestination(): Promise<Place> {
+  const [place, gcs] = [await folderPlace(), await startGcs()];
+  const good = { ...gcs.settings, path: 'out', format: 'csv' };
+  const bad = {
+    'no such bucket': { ...good, bucket: 'none' },
+    'nobody listens': { ...good, endpoint: 'http://127.0.0.1:1' },
+  };
+  const readTable = async (table: string, columns: TargetColumn[]) => {
+    const folder = tablePath('out', { schema: null, table });
+    if ((await gcs.keys(`${folder}/`)).length === 0) return null;
+    const context = contextOf(fileSource, place, { settings: { ...gcs.settings, path: `${folder}/*` } });
+    return readRows(
+      fileSource,
+      context,
+      columns.map(({ name }) => name),
+    );
+  };
+  return { ...place, good, bad, readTable, close: () => Promise.all([place.close(), gcs.close()]).then(() => {}) };
 }

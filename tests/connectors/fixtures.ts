@@ -17,7 +17,16 @@ import { parseParameters } from '../../server/connectors/contract/parameters.ts'
 import { directConnect } from '../../server/connector-runtime/sockets.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
-import { ftpSource, httpSource, s3Destination, s3ParquetSource, s3Source, sftpSource } from './file-places.ts';
+import {
+  ftpSource,
+  gcsDestination,
+  httpSource,
+  s3Destination,
+  s3ParquetSource,
+  s3Source,
+  sftpDestination,
+  sftpSource,
+} from './file-places.ts';
 import { ftpdMissing } from '../support/ftpd.ts';
 import { sshdMissing } from '../support/sshd.ts';
 import { HTTP_API_FIXTURES, HTTP_FIXTURES, MANIFEST_FIXTURES } from './http-fixtures.ts';
@@ -266,6 +275,11 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
     'csv in S3': s3Destination({ format: 'csv' }),
     'jsonl with gzip in S3': s3Destination({ format: 'jsonl', gzip: true }),
     'parquet in S3': s3Destination({ format: 'parquet' }),
+    ...(!sshdMissing && {
+      'csv with gzip over SFTP': sftpDestination({ format: 'csv', gzip: true }),
+      'parquet over SFTP': sftpDestination({ format: 'parquet' }),
+    }),
+    'csv in Google Cloud': gcsDestination,
   },
   'source http_api': HTTP_API_FIXTURES,
   'source airbyte_manifest': MANIFEST_FIXTURES,

@@ -17,6 +17,8 @@ const BY_CODE: Record<string, string> = {
   database_not_found: 'Check the name of the database; names are case-sensitive on many servers.',
   bucket_not_found: 'Check bucket and region, and that the key belongs to the account that owns the bucket.',
   access_denied: 'Give the key the permission to list, read and, for a destination, write and delete objects.',
+  file_forbidden:
+    'Give the user the permission to list and read and, for a destination, to create, rename and delete in this folder.',
   path_outside_root: 'Use a path within the folder for files of the account.',
   ssh_login_refused: 'Add the public key to ~/.ssh/authorized_keys of that user on the SSH server, on one line.',
   ssh_connection_lost: 'Check that the SSH server allows port forwarding (AllowTcpForwarding yes).',

@@ -6,12 +6,14 @@ import { azureSourceStore } from './stores/azure/files.ts';
 import { azureDestinationStore } from './stores/azure/table.ts';
 import { ftpSourceStore } from './stores/ftp/files.ts';
 import { gcsSourceStore } from './stores/gcs/files.ts';
+import { gcsDestinationStore } from './stores/gcs/table.ts';
 import { httpSourceStore } from './stores/http-listing.ts';
 import { localSourceStore } from './stores/local-files.ts';
-import { localDestinationStore } from './stores/local-table.ts';
+import { localDestinationStore } from './stores/local-folder.ts';
 import { s3SourceStore } from './stores/s3-listing.ts';
 import { s3DestinationStore } from './stores/s3-upload.ts';
 import { sftpSourceStore } from './stores/sftp/files.ts';
+import { sftpDestinationStore } from './stores/sftp/table.ts';
 import type { DestinationStore, FoundFile, SourceStore, TableStore } from './stores/store.ts';
 
 /** Every store that sources read from, by the value of `location`. */
@@ -29,7 +31,9 @@ const SOURCES: Record<FileSourceConfig['location'], SourceStore> = {
 const DESTINATIONS: Record<FileDestinationConfig['location'], DestinationStore> = {
   local: localDestinationStore,
   s3: s3DestinationStore,
+  sftp: sftpDestinationStore,
   azure: azureDestinationStore,
+  gcs: gcsDestinationStore,
 };
 
 export const sourceCheckSteps = (ctx: SourceContext) => SOURCES[ctx.config.location].checkSteps?.(ctx) ?? [];

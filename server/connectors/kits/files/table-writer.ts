@@ -32,17 +32,13 @@ export const DATA_FILE = new RegExp(String.raw`^[\w-]+-\d{5}\.(${Object.keys(OUT
 export async function openTableWriter(ctx: DestinationContext, target: WriteTarget): Promise<Writer> {
   refuseReserved(target.table);
   try {
-    const store = await openTableStore(ctx, target);
-    const { last } = store;
-    if (last && last.fence > target.fence) throw new FencedError(last.fence);
-    await store.apply();
+    const { store, last } = await claimTable(ctx, target);
     const committed = last && committedState(last, target);
     const held = {
       state: last?.state ?? null,
       state_version: last?.state_version ?? 0,
       stream_run_id: last?.stream_run_id || null,
     };
-    await store.append(claim(last, target));
     await store.sweep();
     // Files belong to their readers, which may move or delete them: only a lost log of commits counts.
     const has_table =
@@ -50,6 +46,23 @@ export async function openTableWriter(ctx: DestinationContext, target: WriteTarg
     return new TableWriter(ctx, { target, store }, { committed, held: { ...held, has_table } });
   } catch (error) {
     throw fileError(error, target.table);
+  }
+}
+
+/** Opens a table under the target's fence. @returns the last commit before it, too */
+async function claimTable(ctx: DestinationContext, target: WriteTarget) {
+  while (true) {
+    const store = await openTableStore(ctx, target);
+    const { last } = store;
+    if (last && last.fence > target.fence) throw new FencedError(last.fence);
+    await store.apply();
+    try {
+      await store.append(claim(last, target));
+      return { store, last };
+    } catch (error) {
+      // An attempt under a lower fence may have committed meanwhile. It cannot after the claim.
+      if (!(error instanceof FencedError && error.fence === null)) throw error;
+    }
   }
 }
 

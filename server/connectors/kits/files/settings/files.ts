@@ -2,8 +2,14 @@ import { z } from 'zod';
 import type { ConnectorContext } from '../../../contract/connector.ts';
 import { fixedWidthSettings, requireColumns } from './fixed-width.ts';
 import { text } from './shown-at.ts';
-import { azureSettings } from './azure.ts';
-import { destinationLocation, requireLocation, s3Settings, sourceLocation, sourcePlaces } from './location.ts';
+import {
+  destinationLocation,
+  destinationPlaces,
+  requireLocation,
+  s3Settings,
+  sourceLocation,
+  sourcePlaces,
+} from './location.ts';
 
 const OUTPUT_FORMAT_NAMES = ['csv', 'jsonl', 'parquet'] as const;
 export type OutputFormatName = (typeof OUTPUT_FORMAT_NAMES)[number];
@@ -144,7 +150,8 @@ const fileDestination = z.object({
   path: z.string().min(1).max(1000).default('.').meta({
     label: 'Folder',
     directs_secrets: false,
-    description: 'Relative to the files folder or the bucket. Each table becomes a folder in it',
+    description:
+      'Relative to the files folder, the bucket or the folder of the login. Each table becomes a folder in it',
     validates_remotely: true,
   }),
   format: z
@@ -160,7 +167,7 @@ const fileDestination = z.object({
       description: 'For CSV and JSON Lines; Parquet files are always compressed',
       visible_when: { parameter: 'format', equals: ['csv', 'jsonl'] },
     }),
-  ...azureSettings,
+  ...destinationPlaces,
   ...s3Settings,
   ...csvSettings,
 });

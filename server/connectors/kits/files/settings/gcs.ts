@@ -6,7 +6,8 @@ export const gcsSettings = {
     .optional()
     .meta({
       label: 'Service account key',
-      description: 'The whole JSON file. The account needs the role Storage Object Viewer',
+      description:
+        'The whole JSON file. The account needs the role Storage Object Viewer (a destination: Storage Object User)',
       secret: true,
       group: 'authentication',
       validates_remotely: true,

@@ -20,12 +20,12 @@ export const sourceLocation = z
   .default('local')
   .meta({ label: 'Location', directs_secrets: false, value_labels: LABELS });
 export const destinationLocation = z
-  .enum(['local', 's3', 'azure'])
+  .enum(['local', 's3', 'sftp', 'azure', 'gcs'])
   .default('local')
   .meta({
     label: 'Location',
     directs_secrets: false,
-    value_labels: { local: LABELS.local, s3: LABELS.s3, azure: LABELS.azure },
+    value_labels: { local: LABELS.local, s3: LABELS.s3, sftp: LABELS.sftp, azure: LABELS.azure, gcs: LABELS.gcs },
   });
 
 const timeout_seconds = z
@@ -40,6 +40,18 @@ const timeout_seconds = z
     group: 'advanced',
     ...shownAt('http', 's3', 'sftp', 'ftp', 'azure', 'gcs'),
   });
+
+/** Of every location whose users have passwords. */
+const loginSettings = {
+  username: z
+    .string()
+    .max(1000)
+    .default('')
+    .meta({ label: 'Username', directs_secrets: false, group: 'authentication', ...shownAt('http', 'sftp', 'ftp') }),
+  password: text()
+    .optional()
+    .meta({ label: 'Password', secret: true, group: 'authentication', ...shownAt('http', 'sftp', 'ftp') }),
+};
 
 const httpSettings = {
   urls: z
@@ -67,14 +79,7 @@ const httpSettings = {
   token: text(10_000)
     .optional()
     .meta({ label: 'Bearer token', secret: true, group: 'authentication', ...shownAt('http') }),
-  username: z
-    .string()
-    .max(1000)
-    .default('')
-    .meta({ label: 'Username', directs_secrets: false, group: 'authentication', ...shownAt('http', 'sftp', 'ftp') }),
-  password: text()
-    .optional()
-    .meta({ label: 'Password', secret: true, group: 'authentication', ...shownAt('http', 'sftp', 'ftp') }),
+  ...loginSettings,
   headers: z
     .record(z.string(), z.string())
     .optional()
@@ -147,11 +152,18 @@ export const s3Settings = {
   timeout_seconds,
 };
 
-/** Settings of all places that only sources have. */
+/** Settings of all places, but for those of S3. */
 export const sourcePlaces = {
   ...httpSettings,
   ...serverSettings,
   ...ftpSettings,
+  ...sftpSettings,
+  ...azureSettings,
+  ...gcsSettings,
+};
+export const destinationPlaces = {
+  ...serverSettings,
+  ...loginSettings,
   ...sftpSettings,
   ...azureSettings,
   ...gcsSettings,

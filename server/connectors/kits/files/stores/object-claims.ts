@@ -18,7 +18,8 @@ export interface ObjectClaim {
  *  - a commit counts only if no higher fence exists by then, so every later attempt sees it;
  *  - a new attempt takes over the commit of the highest fence below its own by recording it under its own fence. From
  *    then on nothing under a lower fence counts.
- * This relies on one guarantee of S3, compatible stores and Azure: a listing contains every object written before it.
+ * This relies on one guarantee of S3, compatible stores, Azure and Google Cloud: a listing contains every object written
+ * before it.
  */
 export class Claims {
   private own: ObjectClaim;

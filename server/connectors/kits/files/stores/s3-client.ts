@@ -15,6 +15,13 @@ export interface S3Call {
   accept?: number[];
 }
 
+/** How requests show who sends them. */
+export interface BucketAccess {
+  sign(call: RemoteCall): Promise<RemoteCall>;
+  /** After the store has answered 401. @returns whether the next signature differs */
+  renew(): boolean;
+}
+
 /**
  * A client of one bucket. Requests are signed here and sent by `ctx.fetch`, which checks the address and records the
  * request. Bun's own S3 client would bypass both, and a presigned address in the network log would work like a key.
@@ -25,6 +32,7 @@ export class Bucket {
   constructor(
     readonly ctx: NetworkContext,
     readonly settings: S3Location,
+    private readonly access: BucketAccess = keyAccess(settings),
   ) {
     const { endpoint, region, bucket = '', path_style } = settings;
     this.base = new URL(endpoint ?? `https://s3.${region}.amazonaws.com`);
@@ -35,11 +43,17 @@ export class Bucket {
   /** @throws ConnectorError for a status that is neither 2xx nor in `accept` */
   async send(call: S3Call): Promise<Response> {
     const { timeout_seconds, bucket = '' } = this.settings;
+    const { method, key = '', query = {}, headers = {}, body } = call;
+    const url = this.urlOf(key, query);
     return repeated(this.ctx, async () => {
-      const answer = await request(this.ctx, await this.signed(call), timeout_seconds);
-      if (answer.ok || call.accept?.includes(answer.status)) return answer;
-      const text = await textOf(this.ctx, answer, timeout_seconds);
-      throw s3Error(refusalOf(answer.status, text, { bucket, key: call.key ?? '' }));
+      for (let renewed = false; ; renewed = true) {
+        const signed = await this.access.sign({ method, url, headers, ...(body !== undefined && { body }) });
+        const answer = await request(this.ctx, signed, timeout_seconds);
+        if (answer.ok || call.accept?.includes(answer.status)) return answer;
+        const text = await textOf(this.ctx, answer, timeout_seconds);
+        if (answer.status === 401 && !renewed && this.access.renew()) continue;
+        throw s3Error(refusalOf(answer.status, text, { bucket, key }));
+      }
     });
   }
 
@@ -54,23 +68,6 @@ export class Bucket {
     throw new ConfigurationError('endpoint_not_s3', `${this.base.host} does not respond like an S3 endpoint`);
   }
 
-  private async signed({ method, key = '', query = {}, headers = {}, body }: S3Call): Promise<RemoteCall> {
-    const { access_key_id = '', secret_access_key = '', session_token, region } = this.settings;
-    const signer = new AwsV4Signer({
-      method,
-      url: this.urlOf(key, query).href,
-      headers: { ...headers, 'x-amz-content-sha256': sha256(body ?? '') },
-      body,
-      accessKeyId: access_key_id,
-      secretAccessKey: secret_access_key,
-      sessionToken: session_token,
-      service: 's3',
-      region,
-    });
-    const signed = await signer.sign();
-    return { method, url: signed.url, headers: Object.fromEntries(signed.headers), body };
-  }
-
   private urlOf(key: string, query: Record<string, string>): URL {
     if (key.split('/').some((segment) => segment === '.' || segment === '..')) {
       throw new ConfigurationError('key_unreachable', `The key "${key}" cannot be part of an address`);
@@ -81,5 +78,31 @@ export class Bucket {
     return url;
   }
 }
+
+/** Signatures by an access key. */
+const keyAccess = (settings: S3Location): BucketAccess => ({
+  async sign({ method, url, headers, body }) {
+    const { access_key_id = '', secret_access_key = '', session_token, region } = settings;
+    const signer = new AwsV4Signer({
+      method,
+      url: url.href,
+      headers: { ...headers, 'x-amz-content-sha256': sha256(body ?? '') },
+      body,
+      accessKeyId: access_key_id,
+      secretAccessKey: secret_access_key,
+      sessionToken: session_token,
+      service: 's3',
+      region,
+    });
+    const signed = await signer.sign();
+    return {
+      method,
+      url: signed.url,
+      headers: Object.fromEntries(signed.headers),
+      ...(body !== undefined && { body }),
+    };
+  },
+  renew: () => false,
+});
 
 const sha256 = (body: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(body).digest('hex');

@@ -60,8 +60,12 @@ const EXPLAINED: Record<string, Explain> = {
   SignatureDoesNotMatch: authentication('secret_key_wrong', 'The secret key does not match the access key'),
   ExpiredToken: authentication('session_token_expired', 'The session token has expired'),
   InvalidToken: authentication('session_token_invalid', 'The store rejected the session token'),
+  AuthenticationRequired: authentication('unauthorized', 'The store rejected the credentials'),
   AccessDenied: (refusal) =>
-    new ConfigurationError('access_denied', `The access key has no permission for this request on ${placeOf(refusal)}`),
+    new ConfigurationError(
+      'access_denied',
+      `The credentials have no permission for this request on ${placeOf(refusal)}`,
+    ),
   RequestTimeTooSkewed: () =>
     new ConfigurationError('clock_skewed', "The clock of this machine differs too much from the store's"),
   PermanentRedirect: wrongRegion,

@@ -6,14 +6,16 @@ import { Bucket } from './s3-client.ts';
 import { listObjects } from './s3-listing.ts';
 import type { DestinationStore } from './store.ts';
 
-export const s3DestinationStore: DestinationStore = {
-  checkSteps: bucketSteps,
-  open: (ctx, target) => ObjectTable.open(s3Objects(new Bucket(ctx, ctx.config)), ctx, target),
-};
+/** Tables in buckets with the interface of S3. */
+export const bucketTables = (bucketOf: (ctx: DestinationContext) => Bucket): DestinationStore => ({
+  checkSteps: (ctx) => bucketSteps(ctx, bucketOf(ctx)),
+  open: async (ctx, target) => ObjectTable.open(s3Objects(bucketOf(ctx)), ctx, target),
+});
+
+export const s3DestinationStore = bucketTables((ctx) => new Bucket(ctx, ctx.config));
 
 /** A run lists, uploads in parts and deletes. */
-function bucketSteps(ctx: DestinationContext): CheckStep[] {
-  const bucket = new Bucket(ctx, ctx.config);
+function bucketSteps(ctx: DestinationContext, bucket: Bucket): CheckStep[] {
   const objects = s3Objects(bucket);
   const prefix = `${keyPrefix(ctx.config.path)}_pipeline_state/`;
   const key = `${prefix}.check-${crypto.randomUUID()}`;

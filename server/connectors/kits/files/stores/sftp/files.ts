@@ -1,19 +1,15 @@
 import type { Stats } from 'ssh2';
-import { ConfigurationError, RetryableError } from '../../../../contract/errors.ts';
+import { RetryableError } from '../../../../contract/errors.ts';
 import { findInFolders, type FolderEntry, type FoundEntry } from '../folders/find-in-folders.ts';
-import { SessionPool } from '../folders/session-pool.ts';
 import type { FoundFile, RemoteContent, SourceStore } from '../store.ts';
-import { type SftpContext, SftpSession } from './session.ts';
+import { loginStep, missing, pool, REQUEST_BYTES } from './sessions.ts';
+import type { SftpContext, SftpSession } from './session.ts';
 
-const pool = new SessionPool<SftpContext, SftpSession>((ctx) => SftpSession.open(ctx));
-
-/** Servers take requests of this size; more in flight than one hides the time that a request travels. */
-const REQUEST_BYTES = 32 << 10;
 const BLOCK_BYTES = 8 * REQUEST_BYTES;
 const MICROS = 1_000_000;
 
 export const sftpSourceStore: SourceStore = {
-  checkSteps: (ctx) => [['Login', '', () => pool.use(ctx, async ({ host_key }) => `Host key ${host_key}`)]],
+  checkSteps: (ctx) => [loginStep(ctx)],
   find: findFiles,
   placeName: ({ host, path = '' }) => `${host}:${path}`,
 };
@@ -45,11 +41,6 @@ const aboutFile = (attrs: Stats): Omit<FolderEntry, 'name' | 'is_link'> => ({
   size: attrs.size,
   modified: attrs.mtime * MICROS,
 });
-
-function missing(error: unknown): null {
-  if (error instanceof ConfigurationError && error.code === 'file_not_found') return null;
-  throw error;
-}
 
 function foundFile(ctx: SftpContext, { path, size, modified }: FoundEntry): FoundFile {
   const remote: RemoteContent = {

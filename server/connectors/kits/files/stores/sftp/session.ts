@@ -21,6 +21,9 @@ type Done<Result> = (error: Error | null | undefined, result: Result) => void;
 /** SSH_FXP_STATUS. */
 const NO_SUCH_FILE = 2;
 const PERMISSION_DENIED = 3;
+const UNSUPPORTED = 8;
+/** What the driver throws for an extension that the server has not announced. */
+const NOT_ANNOUNCED = 'Server does not support this extended request';
 
 /** One login at an SFTP server. */
 export class SftpSession implements PooledSession {
@@ -72,7 +75,34 @@ export class SftpSession implements PooledSession {
   read = (path: string, handle: Buffer, into: Buffer, position: number) =>
     this.#call<number>(path, (done) => this.sftp.read(handle, into, 0, into.length, position, done));
 
-  async #call<Result>(path: string, begin: (done: Done<Result>) => void): Promise<Result> {
+  /** @param flags `wx`: fails if the file exists. `w`: empties it */
+  openNew = (path: string, flags: 'w' | 'wx') =>
+    this.#change<Buffer>(path, (done) => this.sftp.open(path, flags, done));
+  write = (path: string, handle: Buffer, part: Buffer, position: number) =>
+    this.#change<undefined>(path, (done) =>
+      this.sftp.write(handle, part, 0, part.length, position, (error) => done(error, undefined)),
+    );
+  /** Forces what was written to the disk. @throws ConfigurationError `sftp_not_offered` */
+  sync = (path: string, handle: Buffer) =>
+    this.#change<undefined>(path, (done) => this.sftp.ext_openssh_fsync(handle, (error) => done(error, undefined)));
+  /** Fails if `to` exists, as the protocol demands. */
+  rename = (from: string, to: string) =>
+    this.#change<undefined>(to, (done) => this.sftp.rename(from, to, (error) => done(error, undefined)));
+  /** Replaces `to` in one step. @throws ConfigurationError `sftp_not_offered` */
+  replace = (from: string, to: string) =>
+    this.#change<undefined>(to, (done) => this.sftp.ext_openssh_rename(from, to, (error) => done(error, undefined)));
+  remove = (path: string) =>
+    this.#change<undefined>(path, (done) => this.sftp.unlink(path, (error) => done(error, undefined)));
+  makeFolder = (path: string) =>
+    this.#change<undefined>(path, (done) => this.sftp.mkdir(path, (error) => done(error, undefined)));
+
+  #change = <Result>(path: string, begin: (done: Done<Result>) => void) => this.#call(path, begin, 'write');
+
+  async #call<Result>(
+    path: string,
+    begin: (done: Done<Result>) => void,
+    right: 'read' | 'write' = 'read',
+  ): Promise<Result> {
     const { signal, config } = this.ctx;
     signal.throwIfAborted();
     try {
@@ -81,21 +111,29 @@ export class SftpSession implements PooledSession {
       return await limited(begin, { signals, seconds: config.timeout_seconds, server: serverOf(this.ctx) });
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#explained(error, path);
+      throw this.#explained(error, path, right);
     }
   }
 
-  #explained(error: unknown, path: string): ConnectorError {
+  #explained(error: unknown, path: string, right: 'read' | 'write'): ConnectorError {
     if (error instanceof ConnectorError) return error;
     const { code, message } = error as Error & { code?: number };
     const options = { cause: error };
+    if (code === UNSUPPORTED || message === NOT_ANNOUNCED) {
+      return new ConfigurationError('sftp_not_offered', `${serverOf(this.ctx)} lacks a request for "${path}"`, options);
+    }
     if (code === NO_SUCH_FILE) {
       return new ConfigurationError('file_not_found', `"${path}" not found on ${serverOf(this.ctx)}`, options);
     }
     if (code === PERMISSION_DENIED) {
       const { username } = this.ctx.config;
-      const text = `"${path}" on ${serverOf(this.ctx)}: the user ${username} has no permission to read it`;
+      const text = `"${path}" on ${serverOf(this.ctx)}: the user ${username} has no permission to ${right} it`;
       return new ConfigurationError('file_forbidden', text, options);
+    }
+    if (typeof code === 'number') {
+      const advice = right === 'write' ? '. Check free space and quotas' : '';
+      const text = `"${path}" on ${serverOf(this.ctx)}: the server failed to ${right} it (${message})${advice}`;
+      return new RetryableError('file_error', text, options);
     }
     return new RetryableError('connection_failed', `"${path}" on ${serverOf(this.ctx)}: ${message}`, options);
   }
@@ -114,7 +152,11 @@ function limited<Result>(
   const timer = setTimeout(() => reject(timeoutError(server, seconds)), seconds * 1000);
   const abort = ({ target }: Event) => reject((target as AbortSignal).reason);
   for (const signal of signals) signal.addEventListener('abort', abort, { once: true });
-  begin((error, result) => (error ? reject(error) : resolve(result)));
+  try {
+    begin((error, result) => (error ? reject(error) : resolve(result)));
+  } catch (error) {
+    reject(error);
+  }
   return promise.finally(() => {
     clearTimeout(timer);
     for (const signal of signals) signal.removeEventListener('abort', abort);

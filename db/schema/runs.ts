@@ -233,6 +233,8 @@ export const streamRuns = pgTable(
      * stream run is `pending`, and no worker holds it.
      */
     ready: jsonb('ready').$type<ReadyStream>(),
+    /** Jobs that its attempts created at the service of the source, and did not end. */
+    source_jobs: jsonb('source_jobs').$type<{ stream: string; id: string }[]>().notNull().default([]),
     /** When the first row left the source; used by benchmarks, not part of the API. */
     first_row_at: instant('first_row_at'),
     rate_limited_until: instant('rate_limited_until'),

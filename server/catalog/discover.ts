@@ -4,7 +4,7 @@ import type { Db } from '../../db/types.ts';
 import { discoverStreams, presentable } from '../connector-runtime/account-connector-calls.ts';
 import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import type { Deps } from '../deps.ts';
-import { type CatalogDiff, lockSource, storeCatalog } from './store.ts';
+import { type CatalogDiff, lockSource, storeCatalog, storedStreams } from './store.ts';
 
 const DISCOVER_MS = 10 * 60_000;
 
@@ -27,7 +27,8 @@ export async function refreshCatalog(
   let current = row;
   try {
     for (;;) {
-      const found = await discoverStreams(deps, current, { ms: within_ms, actor });
+      const known = actor.type === 'system' ? await storedStreams(deps.db, row) : [];
+      const found = await discoverStreams(deps, current, { ms: within_ms, actor, known });
       const stored = await deps.db.transaction(async (tx) => {
         const latest = await lockSource(tx, row);
         if (latest.catalog_refreshed_at !== current.catalog_refreshed_at) return { latest, diff: null };

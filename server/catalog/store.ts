@@ -1,4 +1,4 @@
-import { and, eq, inArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -43,6 +43,15 @@ export async function storeCatalog(db: Db, row: AccountConnectorRow, found: Stre
   if (first) await addInitialStreams(db, row, found);
   await markRefreshed(db, row);
   return { ...summarize(drifts.flatMap(({ changes }) => changes)), breaking };
+}
+
+/** The streams that the last discovery of a source found. */
+export async function storedStreams(db: Db, row: AccountConnectorRow): Promise<StreamSchema[]> {
+  const rows = await db
+    .select({ definition: catalogStreams.definition })
+    .from(catalogStreams)
+    .where(and(eq(catalogStreams.account_connector_id, row.id), isNull(catalogStreams.removed_at)));
+  return rows.map(({ definition }) => definition as unknown as StreamSchema);
 }
 
 /** Stores one stream that a run has found changed, and applies the change. Other streams stay as they are. */

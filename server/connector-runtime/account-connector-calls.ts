@@ -195,14 +195,14 @@ export async function tryPage(
   };
 }
 
-/** The streams of a source now. @throws as `callConnector` */
+/** The streams of a source now. @param known see `ConnectorContext` @throws as `callConnector` */
 export async function discoverStreams(
   deps: Deps,
   row: AccountConnectorRow,
-  { ms, actor }: { ms: number; actor: SecretUse['actor'] },
+  { ms, actor, known }: { ms: number; actor: SecretUse['actor']; known: readonly StreamSchema[] },
 ): Promise<StreamSchema[]> {
   const options = { ms, cpu_ms: DISCOVERY_CPU_MS, use: { purpose: 'discovery' as const, actor } };
-  const items = await callConnector(deps, row, { operation: 'discover' }, options);
+  const items = await callConnector(deps, row, { operation: 'discover', known }, options);
   return items.flatMap(({ stream }) => stream ?? []);
 }
 

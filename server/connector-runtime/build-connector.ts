@@ -28,7 +28,7 @@ export interface ConnectorSettings {
 /** What the context calls in the service. */
 export interface ConnectorServices
   extends Required<Pick<ConnectorContext<unknown>, 'log' | 'now' | 'warn' | 'rateLimited' | 'rotateSecret'>>,
-    Pick<ConnectorContext<unknown>, 'watch' | 'inbox'> {
+    Pick<ConnectorContext<unknown>, 'watch' | 'inbox' | 'jobs' | 'known'> {
   recorder: Recorder;
   signal: AbortSignal;
   /** Connections of this account connector are kept here. Not given: no connection outlasts its session. */
@@ -51,7 +51,7 @@ export interface BuiltConnector {
 /** Finds a connector and builds the context to call it with. @throws ConfigurationError for invalid settings */
 export function buildConnector(settings: ConnectorSettings, services: ConnectorServices): BuiltConnector {
   const { filesRoot, datasets } = settings;
-  const { signal, log, now, warn, rateLimited, rotateSecret, watch, inbox } = services;
+  const { signal, log, now, warn, rateLimited, rotateSecret, watch, inbox, jobs, known } = services;
   const connector = findConnector(settings.type, settings.name);
   if (!connector || (connector.hidden && !settings.allow_hidden)) {
     throw new ConfigurationError('unknown_connector', `Unknown connector ${settings.name}`);
@@ -62,7 +62,7 @@ export function buildConnector(settings: ConnectorSettings, services: ConnectorS
     throw new ConfigurationError(first?.code ?? 'invalid_parameter', `${first?.parameter}: ${first?.message}`);
   }
   const network = connector.offline ? NO_NETWORK : networkFor(settings, services);
-  const common = { signal, log, now, warn, rateLimited, rotateSecret, watch, inbox };
+  const common = { signal, log, now, warn, rateLimited, rotateSecret, watch, inbox, jobs, known };
   return { connector, ctx: { config: parsed.config, ...network, filesRoot, datasets, ...common } };
 }
 

@@ -45,7 +45,8 @@ export interface Exchanged {
 /** A call of a connector in a process of its own. */
 export type ConnectorCall =
   | { operation: 'check'; schema: string | null }
-  | { operation: 'discover' | 'channels' }
+  | { operation: 'discover'; known: readonly StreamSchema[] }
+  | { operation: 'channels' }
   | ({ operation: 'sample' } & SampleRequest)
   | { operation: 'rows'; request: ReadRequest }
   | { operation: 'sample_dataset'; dataset: Dataset; limit: number }

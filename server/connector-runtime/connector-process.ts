@@ -86,6 +86,7 @@ async function* callConnector(job: CallJob, parent: ParentCalls): AsyncGenerator
         read: async (range) => (await parent.ask('readInbox', range)) as StoredEvent[],
       },
     };
+    if (job.operation === 'discover') services.known = job.known;
     if (job.operation === 'consent_page' || job.operation === 'consent_tokens') {
       yield await consented(job, services);
       return;

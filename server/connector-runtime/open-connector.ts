@@ -22,6 +22,7 @@ export interface ConnectorHooks {
   warn(code: string, message: string): void;
   rateLimited(until: Date): void;
   watch?: ConnectorContext<unknown>['watch'];
+  jobs?: ConnectorContext<unknown>['jobs'];
   /** Connections to databases stay open for the next run. A test of the settings has to log in. */
   keeps_sessions?: boolean;
   /** Called before each HTTP request; throws when none may be sent any more. */

@@ -7,6 +7,7 @@ import { redactorOf } from '../connector-runtime/connector-secrets.ts';
 import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import type { ConnectorHooks } from '../connector-runtime/open-connector.ts';
 import { AttemptLog } from './attempt-log.ts';
+import { keptJobsOf } from './kept-jobs.ts';
 import { Lease } from './lease.ts';
 import { limitMemoryGrowth } from './pace/limit-memory-growth.ts';
 import { useOfRun } from './use-of-run.ts';
@@ -110,6 +111,7 @@ export class Attempt {
       cleanUp: (work) => void this.#cleanUps.push(work),
       warn: (code, message) => this.warn(code, message),
       watch: (session) => this.#watchdog.add(side, session),
+      ...(side === 'source' && { jobs: keptJobsOf(this.deps, this.claim) }),
       ...(side === 'destination' && { beforeSend: () => this.#lease?.assert() }),
       rateLimited: (until) => {
         if (this.progress.rate_limited_until === null) {

@@ -1,6 +1,6 @@
 import type { Connect } from './connect.ts';
 import type { Inbox } from './inbox.ts';
-import type { Dataset } from './stream.ts';
+import type { Dataset, StreamSchema } from './stream.ts';
 import type { SessionKeeper } from '../../platform/net/kept-sessions.ts';
 import type { WatchedSession } from './watched-session.ts';
 
@@ -25,6 +25,13 @@ export interface ConnectorContext<Config> {
   datasets?: readonly Dataset[];
   /** What the service has received for the source; only for sources with a `receiver`. */
   inbox?: Inbox;
+  /** Absent: jobs that the connector creates at a service are forgotten when its process ends. */
+  jobs?: KeptJobs;
+  /**
+   * Streams as the last discovery found them. Only for discoveries that no user has asked for: what would be costly to
+   * find out may be taken from here.
+   */
+  known?: readonly StreamSchema[];
   /**
    * Runs `work` on a secret that the service may replace, such as a refresh token, under a lock that all processes share.
    * Absent: secrets cannot be stored.
@@ -40,6 +47,23 @@ export interface ConnectorContext<Config> {
    * the watch. Absent: each call has to limit its time itself.
    */
   watch?(session: WatchedSession): () => void;
+}
+
+/** A job that a service works on for a read, such as an export. */
+export interface KeptJob {
+  stream: string;
+  /** Of the service. */
+  id: string;
+}
+
+/** Jobs that a read has created and not ended. They are stored, so that the next attempt can end those of a crashed one. */
+export interface KeptJobs {
+  /** The jobs of earlier attempts. None when it is called again. */
+  takeEarlier(): KeptJob[];
+  /** Resolves once the job is stored. */
+  keep(job: KeptJob): Promise<void>;
+  /** Nothing is left to be done about the job. */
+  release(job: KeptJob): Promise<void>;
 }
 
 export interface ConnectorLog {

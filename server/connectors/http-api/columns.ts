@@ -6,15 +6,25 @@ import type { Api } from './api.ts';
 import type { Property, StreamDefinition } from './definition.ts';
 import { readAllPages } from './pages.ts';
 
-/** A stream as the catalog stores it. Without a declared schema the columns are inferred from its first records. */
+/**
+ * A stream as the catalog stores it. Without a declared schema the columns are inferred from its first records. Of a
+ * stream with a job they are those that are known, since records would cost another job.
+ */
 export async function describeStream(api: Api, stream: StreamDefinition): Promise<StreamSchema> {
+  const known = stream.job && api.ctx.known?.find(({ name }) => name === stream.name);
+  if (!stream.schema && known) return described(stream, knownColumns(known));
   return schemaFrom(stream, stream.schema ? [] : await firstRecords(readAllPages(api, stream), stream.infer_records));
 }
 
 /** A stream whose columns are declared, or inferred from records. */
-export function schemaFrom(stream: StreamDefinition, records: ApiRecord[]): StreamSchema {
+export const schemaFrom = (stream: StreamDefinition, records: ApiRecord[]): StreamSchema =>
+  described(stream, stream.schema ? declaredColumns(stream.schema.properties) : inferredColumns(stream, records));
+
+const knownColumns = ({ fields }: StreamSchema): Map<string, InferredColumn> =>
+  new Map(fields.map(({ path, type, source_type, nullable }) => [path.join('.'), { type, source_type, nullable }]));
+
+function described(stream: StreamDefinition, columns: Map<string, InferredColumn>): StreamSchema {
   const { incremental, primary_key } = stream;
-  const columns = stream.schema ? declaredColumns(stream.schema.properties) : inferredColumns(stream, records);
   for (const name of Object.keys({ ...stream.parent?.fields, ...stream.items?.fields }))
     columns.set(name, columns.get(name) ?? inferredColumn('string'));
   return streamSchema({

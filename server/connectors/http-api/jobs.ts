@@ -1,3 +1,4 @@
+import type { KeptJob } from '../contract/connector.ts';
 import { ConfigurationError, DataError } from '../contract/errors.ts';
 import { completedJob, type JobStatus, outlivingContext, type PolledJob } from '../kits/rest/jobs.ts';
 import { createPaginator } from '../kits/rest/pagination.ts';
@@ -28,26 +29,64 @@ interface JobReading {
 /** Creates a job of the service, waits until it is completed, and returns its results. @throws ConnectorError */
 export async function* downloadsOf(reading: JobReading): AsyncGenerator<Reading> {
   const { api, stream, job, scope } = reading;
-  const ended = await completedJob(
-    {
-      create: () => create(reading),
-      poll: (id) => poll(reading, id),
-      cancel: job.cancel && ((id) => cancel(reading, id, job.cancel as JobRequest)),
+  await cancelEarlier(api);
+  const kept = keptJob(reading);
+  try {
+    const ended = await completedJob(
+      {
+        create: async () => await kept.keep(await create(reading)),
+        poll: (id) => poll(reading, id),
+        cancel: async (id) => {
+          await cancel(api, { stream: stream.name, id }, scope);
+          await kept.release();
+        },
+      },
+      {
+        name: stream.name,
+        signal: api.ctx.signal,
+        timeout_ms:
+          (api.interactive ? Math.min(job.timeout_seconds, INTERACTIVE.timeout_seconds) : job.timeout_seconds) * 1000,
+        first_pause_ms: job.interval_seconds * 1000,
+        max_pause_ms: Math.max(job.interval_seconds, job.max_interval_seconds) * 1000,
+        recreations: 1,
+      },
+    );
+    if (!ended) return;
+    const own = { ...scope, job: { id: ended.job } };
+    if (job.urls === undefined) yield { scope: own, download: null };
+    else for (const download of urlsIn(reading, ended.response)) yield { scope: own, download };
+  } finally {
+    await kept.release();
+  }
+}
+
+/** The job of a reading, which the service stores until its results are read. */
+function keptJob({ api: { ctx }, stream }: JobReading) {
+  let current: KeptJob | null = null;
+  return {
+    keep: async (id: string) => {
+      current = { stream: stream.name, id };
+      await ctx.jobs?.keep(current);
+      return id;
     },
-    {
-      name: stream.name,
-      signal: api.ctx.signal,
-      timeout_ms:
-        (api.interactive ? Math.min(job.timeout_seconds, INTERACTIVE.timeout_seconds) : job.timeout_seconds) * 1000,
-      first_pause_ms: job.interval_seconds * 1000,
-      max_pause_ms: Math.max(job.interval_seconds, job.max_interval_seconds) * 1000,
-      recreations: 1,
+    release: async () => {
+      if (current) await ctx.jobs?.release(current);
+      current = null;
     },
-  );
-  if (!ended) return;
-  const own = { ...scope, job: { id: ended.job } };
-  if (job.urls === undefined) yield { scope: own, download: null };
-  else for (const download of urlsIn(reading, ended.response)) yield { scope: own, download };
+  };
+}
+
+/** Ends the jobs of an attempt whose process has died: nothing reads their results. */
+async function cancelEarlier(api: Api): Promise<void> {
+  for (const one of api.ctx.jobs?.takeEarlier() ?? []) {
+    try {
+      await cancel(api, one, api.scope);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      api.ctx.log.warn('a job of an earlier attempt was not cancelled', { stream: one.stream, reason: message });
+    }
+    await api.ctx.jobs?.release(one);
+  }
 }
 
 async function create(reading: JobReading): Promise<string> {
@@ -84,14 +123,17 @@ async function poll(reading: JobReading, id: string): Promise<PolledJob<unknown>
 }
 
 /** Also after a stop, which has aborted the requests of the read. */
-async function cancel({ api, ...reading }: JobReading, id: string, request: JobRequest): Promise<void> {
+async function cancel(api: Api, { stream: name, id }: KeptJob, scope: TemplateScope): Promise<void> {
+  const stream = api.definition.streams.find((one) => one.name === name);
+  const request = stream?.job?.cancel;
+  if (!request) return;
   const last = openApi(outlivingContext(api.ctx), { interactive: true });
-  await send({ ...reading, api: last }, { ...reading.scope, job: { id } }, request);
+  await send({ api: last, stream }, { ...scope, job: { id } }, request);
 }
 
 /** The JSON of the response to a request about a job. */
 async function send(
-  { api, stream }: JobReading,
+  { api, stream }: Pick<JobReading, 'api' | 'stream'>,
   scope: TemplateScope,
   request?: JobRequest,
   onHeaders?: (headers: Headers) => void,

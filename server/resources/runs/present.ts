@@ -29,7 +29,7 @@ export function presentRun(record: RunRecord, viewing: Viewing): ConnectionRunSc
 }
 
 export function presentStreamRun(record: StreamRunRecord, viewing: Viewing): StreamRunSchema {
-  const { state_after: _state, ready, snapshot_generation: _generation, ...stream } = record.stream;
+  const { state_after: _state, ready, snapshot_generation: _generation, source_jobs: _jobs, ...stream } = record.stream;
   return {
     ...stream,
     // Its rows are loaded, and wait to be published with those of the other streams.

@@ -1,0 +1,1 @@
+ALTER TABLE "stream_runs" ADD COLUMN "source_jobs" jsonb DEFAULT '[]'::jsonb NOT NULL;

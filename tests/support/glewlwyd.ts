@@ -16,6 +16,8 @@ export interface Glewlwyd {
   setPerson(username: string, groups: string[]): Promise<void>;
   /** What the login page does for a person: password, consent to the client, back to the provider. @returns the next address */
   logIn(send: Send, page: string, username: string): Promise<string>;
+  /** Its API for users, and the value of `Authorization` for it. */
+  users: { url: string; authorization: string };
   /** What the page for the end of a session does. @returns the address to which it sends the browser back */
   logOut(send: Send, page: string): Promise<string | null>;
 }
@@ -95,6 +97,7 @@ log_level = "WARNING"
 cookie_secure = 0
 session_expiration = 3600
 session_key = "GLEWLWYD2_SESSION_ID"
+admin_session_authentication = "cookie,api_key"
 admin_scope = "g_admin"
 profile_scope = "g_profile"
 user_module_path = "${MODULES}/user"
@@ -128,8 +131,10 @@ async function configured(origin: string, redirect_uri: string): Promise<Glewlwy
     await call(asAdmin, 'POST', 'client/', clientOf(client_id, redirect_uri));
   }
   const people = new Set<string>();
+  const { key } = (await (await call(asAdmin, 'POST', 'key/')).json()) as { key: string };
   return {
     issuer: `${origin}/api/oidc`,
+    users: { url: `${origin}/api/user`, authorization: `token ${key}` },
     setPerson: async (username, groups) => {
       const person = { name: username, email: `${username}@example.org`, is_verified: 'yes', groups };
       const rest = { scope: ['openid'], enabled: true };

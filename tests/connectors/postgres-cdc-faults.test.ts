@@ -3,6 +3,7 @@ import postgres from 'postgres';
 import { openLogSession } from '../../server/connectors/postgres/cdc/read-log.ts';
 import { slotName } from '../../server/connectors/postgres/cdc/replication-slots.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import { followers } from './postgres-cdc-support.ts';
 import { requestOf } from './postgres-support.ts';
@@ -133,6 +134,45 @@ describe('nothing is lost or doubled', () => {
       return slot!.active === false;
     });
     expect(await follower.run()).toMatchObject({ rows_loaded: 40_000 });
+  });
+
+  test('after a server that goes away in the middle of a message', async () => {
+    await sql('create table cut (id int primary key, filler text)');
+    const follower = await follow('cut');
+    await follower.run();
+    await sql(`insert into cut values (1, repeat('z', 8000000))`);
+    const { host, port } = sides.source.server;
+    // So slow that the message is still on its way when the first of it has passed.
+    const proxy = await startTcpProxy({ host, port }, { bytes_per_second: 400_000 });
+    const request = requestOf(await discovered('cut'), {
+      sync_mode: 'incremental',
+      reader_id: follower.reader_id,
+      state: follower.state,
+    });
+    const { ctx } = context({ host: '127.0.0.1', port: proxy.port });
+    const failed = errorOf(postgresSource.read(ctx, request)[Symbol.asyncIterator]().next());
+    await until(() => proxy.bytes() > 1_000_000);
+    proxy.stop();
+    expect(await failed).toMatchObject({ retryable: true });
+    expect(await follower.run()).toMatchObject({ rows_loaded: 1 });
+    const after = await both('cut');
+    expect(after.destination).toEqual(after.source);
+  });
+
+  test('while a busy server has much more than was asked for', async () => {
+    await sql('create table beyond (id int primary key, filler text)');
+    const follower = await follow('beyond');
+    await follower.run();
+    await sql(`insert into beyond values (0, 'before the end')`);
+    follower.meanwhile = {
+      before: /^START_REPLICATION/,
+      sql: `do $$ begin for n in 1 .. 10000 loop insert into beyond values (n, repeat('x', 1000)); commit; end loop; end $$`,
+    };
+    const first = await follower.run();
+    expect(first.rows_loaded).toBeLessThan(10_000);
+    expect(await follower.run()).toMatchObject({ rows_loaded: 10_001 - first.rows_loaded });
+    const after = await both('beyond');
+    expect(after.destination).toEqual(after.source);
   });
 
   test('by a server that asks for a heartbeat: it hears of what is committed, not of what has arrived', async () => {

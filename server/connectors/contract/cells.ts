@@ -23,8 +23,20 @@ export interface Batch {
   bytes: number;
   /** What happened to each row, one entry per row. Absent: every row exists as given. */
   changes?: readonly RowChange[];
+  /** Changes instead of `rows`, where the request accepts them. */
+  lines?: ChangeLines;
   /** If set: once everything up to the end of this batch is committed, a read can resume from here. */
   state?: StreamState;
+}
+
+/**
+ * Changes as lines of COPY text: the columns of `ReadRequest.columns`, and what happened to the row, `\N` for an upsert of all
+ * columns and `d` for a delete.
+ */
+export interface ChangeLines {
+  bytes: Buffer;
+  rows: number;
+  deletes: number;
 }
 
 /** Formats that a source and a destination can pass on as bytes. */

@@ -11,6 +11,13 @@ export interface ReplicationRequest {
   reader_id: string;
   /** The `reader_id` of each is the consumer that it may have had of its own before. */
   streams: ReadRequest[];
+  /** Streams, by index, whose changes may come as lines. Absent: none. */
+  as_lines?: ReadonlySet<number>;
+  /**
+   * What every stream of the consumer has reached at the destination: the source may release its log before the lowest
+   * of these states. Null: not known at the moment. Absent: only `acknowledge` releases it.
+   */
+  committed?(): readonly StreamState[] | null;
   /** Read on at the end of the log. Absent: the read ends there. */
   follow?: Following;
 }
@@ -19,11 +26,6 @@ export interface ReplicationRequest {
 export interface Following {
   /** Aborted: the read ends at the next border of transactions. */
   until: AbortSignal;
-  /**
-   * What every stream of the consumer has reached at the destination: the source may release its log before the lowest
-   * of these states. Null: not known at the moment.
-   */
-  committed(): readonly StreamState[] | null;
 }
 
 export interface ReplicatedBatch {
@@ -100,13 +102,21 @@ export interface ReplicationTarget {
 }
 
 /**
- * Writes several streams with common commits. Order of calls: (`write`* `commit`?)* `finish`. `abort` can replace any of
+ * Writes several streams with common commits. Order of calls: ((`write` | `apply`)* `commit`?)* `finish`. `abort` can replace any of
  * them, also after one has failed.
  */
 export interface ReplicationWriter {
   /** In the order of the targets. */
-  streams: Pick<Writer, 'committed' | 'held'>[];
+  streams: (Pick<Writer, 'committed' | 'held'> & {
+    /** Takes changes as lines of the source's values, where these are written as they are. */
+    accepts_lines?: boolean;
+  })[];
   write(stream: number, batch: Batch): Promise<void>;
+  /**
+   * Inside a transaction of the source: brings rows that have been written into their tables, without a commit, which has
+   * less to do then. Absent: the commit does all of it.
+   */
+  apply?(): Promise<void>;
   /**
    * One transaction of the destination: the rows of all streams since the last commit, and the states of the streams
    * that have rows. Each stream has its own fence. The others keep earlier states, from which nothing is missing.

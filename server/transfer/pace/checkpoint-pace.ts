@@ -20,6 +20,11 @@ export class CheckpointPace {
     this.#maxBytes = bytes * SIZE_FACTOR[mode];
   }
 
+  /** Since the last checkpoint. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   due(bytes: number): boolean {
     this.#bytes += bytes;
     return this.#bytes >= this.#maxBytes || performance.now() - this.#since >= MAX_MS;

@@ -78,5 +78,5 @@ export function mapperOf({ claim, deps }: Attempt, { plan }: PreparedStream): Me
 export const lost = () => new ClaimLost('Another worker holds a stream of this run');
 
 /** A truncate is a change without a row. */
-export const countRows = ({ rows, changes }: Batch) =>
-  changes ? changes.filter(({ operation }) => operation !== 'truncate').length : rows.length;
+export const countRows = ({ rows, changes, lines }: Batch) =>
+  lines ? lines.rows : changes ? changes.filter(({ operation }) => operation !== 'truncate').length : rows.length;

@@ -25,6 +25,12 @@ import type { SharedAttempts } from './shared-attempts.ts';
  */
 const commitBytes = (tables: number) => 1024 * 1024 * (1 + tables / 16);
 
+/**
+ * What is committed, or brought into place, as soon as nothing else has arrived: the destination would be idle until
+ * the source has sent enough for the next commit.
+ */
+const IDLE_BYTES = 1024 * 1024;
+
 /** How often the lag is stored while the log is followed. */
 const LAG_MS = 5_000;
 
@@ -147,8 +153,10 @@ async function readLog(pass: Pass): Promise<boolean> {
   const [{ attempt: leader }] = members as [Member];
   await estimateFirstReads(pass);
   const stop = new AbortController();
-  const follow = await following(pass, stop.signal);
-  const request = { reader_id: pass.reader_id, streams: members.map((member) => member.request), follow };
+  const follow = following(pass, stop.signal);
+  const committed = await committedStates(pass);
+  const streams = members.map((member) => member.request);
+  const request = { reader_id: pass.reader_id, streams, as_lines: linesOf(pass), committed, follow };
   copies.joined(members.map(({ attempt }) => attempt));
   for (const { attempt, request: one } of members) noteLogRead(attempt, one.state, members.length);
   const read = () => fromSource(source.connector.replication!.read(source.ctx, request));
@@ -171,25 +179,40 @@ async function readLog(pass: Pass): Promise<boolean> {
   return true;
 }
 
+/** Streams whose values nothing looks at on their way. */
+function linesOf({ members, writer }: Pass): ReadonlySet<number> {
+  const asTheyAre = members.flatMap(({ prepared: { plan, target } }, at) => {
+    const isMerged = target.mode !== 'append' && target.mode !== 'overwrite';
+    return isMerged && plan.untouched && writer.streams[at]!.accepts_lines ? [at] : [];
+  });
+  return new Set(asTheyAre);
+}
+
 /** A continuous run follows the log, and so does any run while tables are copied. */
-async function following(
-  { shared, copies, members, reader_id }: Pass,
-  stopped: AbortSignal,
-): Promise<ReplicationRequest['follow']> {
+function following({ shared, copies, members }: Pass, stopped: AbortSignal): ReplicationRequest['follow'] {
   if (!shared.is_continuous && copies.size === 0) return undefined;
+  const [{ attempt: leader }] = members as [Member];
+  return {
+    until: AbortSignal.any([stopped, leader.signal, copies.settled, ...shared.rollOvers(copies.size > 0)]),
+  };
+}
+
+/** What all streams of the connection have reached, also those that this run does not read. */
+async function committedStates({
+  copies,
+  members,
+  reader_id,
+}: Pass): Promise<NonNullable<ReplicationRequest['committed']>> {
   const [{ attempt: leader }] = members as [Member];
   const others = await statesOfOthers(
     leader.deps.db,
     reader_id,
     members.map(({ attempt }) => attempt.claim.stream.id),
   );
-  return {
-    until: AbortSignal.any([stopped, leader.signal, copies.settled, ...shared.rollOvers(copies.size > 0)]),
-    committed: () => {
-      const copied = copies.held();
-      const own = members.flatMap(({ committed }) => committed ?? []);
-      return copied && own.length === members.length ? [...others, ...copied, ...own] : null;
-    },
+  return () => {
+    const copied = copies.held();
+    const own = members.flatMap(({ committed }) => committed ?? []);
+    return copied && own.length === members.length ? [...others, ...copied, ...own] : null;
   };
 }
 
@@ -211,10 +234,9 @@ async function applyAll(
 ): Promise<(StreamState | null)[]> {
   const { members } = pass;
   const [{ attempt: leader }] = members as [Member];
-  const pace = new CheckpointPace(
-    'append_dedup',
-    Math.min(commitBytes(members.length), leader.deps.config.CHECKPOINT_KB * 1024),
-  );
+  const bytes = Math.min(commitBytes(members.length), leader.deps.config.CHECKPOINT_KB * 1024);
+  const pace = new CheckpointPace('append_dedup', bytes);
+  const parts = new CheckpointPace('append_dedup', bytes);
   let states: (StreamState | null)[] = members.map(({ request }) => request.state);
   let lag_stored = 0;
   // Once nothing is read ahead, what comes was read later.
@@ -223,12 +245,17 @@ async function applyAll(
     const not_before = emptied;
     if (!hasMore) emptied = Date.now();
     leader.signal.throwIfAborted();
-    const due = pace.due(await write(pass, batch));
-    if (!batch.states) return;
+    const written = await write(pass, batch);
+    const isDue = (one: CheckpointPace) => one.due(written) || (!hasMore && one.bytes >= IDLE_BYTES);
+    const [due, partDue] = [isDue(pace), isDue(parts)];
+    if (!batch.states) {
+      if (partDue) await applyPart(pass, parts);
+      return;
+    }
     states = batch.states;
     if (!due && !batch.complete && (!follows || hasMore)) return;
     await commit(pass, states, batch.parts.length === 0 || batch.complete === true);
-    pace.reset();
+    for (const one of [pace, parts]) one.reset();
     if (!batch.lag || performance.now() - lag_stored < LAG_MS) return;
     lag_stored = performance.now();
     const attempts = members.map(({ attempt }) => attempt);
@@ -246,6 +273,12 @@ async function applyAll(
   return states;
 }
 
+/** In a large transaction, which would otherwise be merged only once all of it has arrived. */
+async function applyPart({ writer }: Pass, parts: CheckpointPace): Promise<void> {
+  if (writer.apply) await onSide('destination', () => writer.apply!());
+  parts.reset();
+}
+
 /** A batch may have been on its way already. */
 const ON_ITS_WAY_MS = 1000;
 const asOf = (measured_ms: number, seconds: number) => new Date(measured_ms - ON_ITS_WAY_MS - 1000 * seconds);
@@ -258,8 +291,8 @@ async function write({ members, writer }: Pass, { parts }: ReplicatedBatch): Pro
     const { attempt, map } = members[stream]!;
     attempt.recordRead(countRows(batch), batch.bytes);
     bytes += batch.bytes;
-    const mapped = map(batch);
-    if (mapped.rows.length > 0) await onSide('destination', () => writer.write(stream, mapped));
+    const mapped = batch.lines ? batch : map(batch);
+    if (mapped.lines || mapped.rows.length > 0) await onSide('destination', () => writer.write(stream, mapped));
   }
   return bytes;
 }

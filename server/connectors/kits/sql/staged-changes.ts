@@ -42,7 +42,8 @@ export function withoutOverwritten(
   const last = new Map<string, number>();
   const overwritten = new Set<number>();
   const [only] = key;
-  for (const [index, row] of rows.entries()) {
+  for (let index = 0; index < rows.length; index++) {
+    const row = rows[index]!;
     const text = key.length === 1 ? (row[only!] ?? '') : JSON.stringify(key.map((at) => row[at]));
     const before = last.get(text);
     const change = changes[index];
@@ -65,10 +66,10 @@ export function rowsToStage(
   { key, noted }: { key: readonly number[]; noted: StagedChanges },
 ): { rows: Cell[][]; unstaged: number } {
   const kept = withoutOverwritten(rows, changes, key);
-  for (const [index, row] of kept.rows.entries()) {
+  for (let index = 0; index < kept.rows.length; index++) {
     const change = kept.changes[index] ?? UPSERT;
     noted.note(change);
-    row.push(changeCell(change));
+    kept.rows[index]!.push(changeCell(change));
   }
   const upserts = changes.filter(({ operation }) => operation === 'upsert').length;
   return { rows: kept.rows, unstaged: upserts - kept.rows.length };

@@ -144,6 +144,11 @@ export class SqlWriter implements Writer {
     warnOfChanged(target.table, this.#changed, (code, message) => ctx.warn(code, message));
   }
 
+  /** See `#unstaged`. */
+  protected countUnstaged(rows: number): void {
+    this.#unstaged += rows;
+  }
+
   protected async prepare(): Promise<void> {
     if (this.prepared) return;
     await this.parts.load.prepare();
@@ -167,7 +172,7 @@ export class SqlWriter implements Writer {
     if (from > 0) await load.truncate();
     const kept = rowsToStage(rows.slice(from), changes.slice(from), { key: this.#key, noted: load.changes() });
     if (kept.rows.length > 0) await load.add(kept.rows, { marked: true, bytes });
-    this.#unstaged += kept.unstaged;
+    this.countUnstaged(kept.unstaged);
   }
 
   protected async commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {

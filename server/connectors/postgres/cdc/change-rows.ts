@@ -126,24 +126,28 @@ export class ChangeRows {
 
   #push(values: Tuple, operation: string, change: RowChange): void {
     const facts = this.#hasFacts ? this.#facts(operation) : null;
-    const cells: Cell[] = [];
-    for (const { place, fact, boolean } of this.#columns) {
-      cells.push(fact && facts ? facts[fact] : cellOf(values[place], boolean));
+    const columns = this.#columns;
+    const cells: Cell[] = new Array(columns.length);
+    for (let index = 0; index < columns.length; index++) {
+      const { place, fact, boolean } = columns[index]!;
+      cells[index] = fact && facts ? facts[fact] : cellOf(values[place], boolean);
     }
     this.rows.push(cells);
     this.changes.push(change);
   }
 
   #facts(operation: string): ChangeFacts {
-    const begun = this.#begun;
-    this.#committed ??= begun
-      ? { _cdc_committed_at: instantText(begun.commitTime), _cdc_lsn: lsnText(begun.commitLsn) }
-      : { _cdc_committed_at: null, _cdc_lsn: null };
+    this.#committed ??= this.#begun ? committedFacts(this.#begun) : { _cdc_committed_at: null, _cdc_lsn: null };
     return { _cdc_operation: operation, ...this.#committed };
   }
 }
 
 const NONE: readonly number[] = [];
+
+export const committedFacts = ({ commitTime, commitLsn }: Begin) => ({
+  _cdc_committed_at: instantText(commitTime),
+  _cdc_lsn: lsnText(commitLsn),
+});
 
 /** Formats microseconds since 1970 the way PostgreSQL prints a UTC timestamp. */
 function instantText(micros: number): string {

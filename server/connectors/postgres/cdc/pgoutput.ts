@@ -30,10 +30,21 @@ export type Change =
   | { tag: 'update'; relation: LoggedRelation; old: Tuple | null; new: Tuple }
   | { tag: 'delete'; relation: LoggedRelation; old: Tuple };
 
+/** A change whose values have not been decoded: those from `at` to `to`. */
+export interface LoggedChange {
+  tag: 'logged';
+  kind: Change['tag'];
+  relation: LoggedRelation;
+  buffer: Buffer;
+  at: number;
+  to: number;
+}
+
 export type LogEvent =
   | Begin
   | { tag: 'commit'; endLsn: bigint }
   | Change
+  | LoggedChange
   | { tag: 'truncate'; relations: LoggedRelation[] }
   | { tag: 'message'; prefix: string }
   | { tag: 'other' };
@@ -51,17 +62,20 @@ export class PgoutputDecoder {
   readonly #relations = new Map<number, LoggedRelation>();
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
+  #to = 0;
   /** The bytes of a row from `#from` on, where they are its characters: parts of a string cost a tenth of decoding each value. */
   #ascii: string | null = null;
   #from = 0;
 
-  /** @param from where the message begins; the bytes are not used after the call */
-  decode(bytes: Buffer, from = 0): LogMessage {
-    this.#bytes = bytes;
-    this.#at = from;
+  /** @param lazy changes come as `LoggedChange` */
+  constructor(private readonly lazy = false) {}
+
+  /** Of the bytes from `from` to `to`, of which only a `LoggedChange` is a part. */
+  decode(bytes: Buffer, from: number, to: number): LogMessage {
+    [this.#bytes, this.#at, this.#to] = [bytes, from, to];
     const event = this.#event(this.#byte()) as LogMessage;
-    if (this.#at > bytes.length) throw new Error('a message of the log ends too early');
-    event.bytes = bytes.length - from;
+    if (this.#at > to) throw new Error('a message of the log ends too early');
+    event.bytes = to - from;
     return event;
   }
 
@@ -73,11 +87,11 @@ export class PgoutputDecoder {
         this.#at += 9;
         return { tag: 'commit', endLsn: this.#lsn() };
       case 0x49: // I
-        return { tag: 'insert', relation: this.#changed(), new: this.#newTuple() };
+        return this.#change('insert');
       case 0x55: // U
-        return this.#update(this.#changed());
+        return this.#change('update');
       case 0x44: // D
-        return { tag: 'delete', relation: this.#changed(), old: this.#oldTuple(this.#byte()) };
+        return this.#change('delete');
       case 0x54: // T
         return { tag: 'truncate', relations: this.#truncated() };
       case 0x52: // R
@@ -94,13 +108,28 @@ export class PgoutputDecoder {
     }
   }
 
-  /** The number of a table is not part of the text: every other one has a byte that is no character of ASCII. */
-  #changed(): LoggedRelation {
+  #change(kind: Change['tag']): Change | LoggedChange {
     const relation = this.#relation();
-    const text = this.#bytes.toString('latin1', this.#at);
+    if (!this.lazy) return this.#decoded(kind, relation);
+    const at = this.#at;
+    this.#at = this.#to;
+    return { tag: 'logged', kind, relation, buffer: this.#bytes, at, to: this.#to };
+  }
+
+  changeOf({ kind, relation, buffer, at, to }: LoggedChange): Change {
+    [this.#bytes, this.#at, this.#to] = [buffer, at, to];
+    const change = this.#decoded(kind, relation);
+    if (this.#at > to) throw new Error('a message of the log ends too early');
+    return change;
+  }
+
+  /** The number of a table is not part of the text: every other one has a byte that is no character of ASCII. */
+  #decoded(kind: Change['tag'], relation: LoggedRelation): Change {
+    const text = this.#bytes.toString('latin1', this.#at, this.#to);
     this.#ascii = NOT_ASCII.test(text) ? null : text;
     this.#from = this.#at;
-    return relation;
+    if (kind === 'insert') return { tag: kind, relation, new: this.#newTuple() };
+    return kind === 'update' ? this.#update(relation) : { tag: kind, relation, old: this.#oldTuple(this.#byte()) };
   }
 
   #update(relation: LoggedRelation): Change {
@@ -124,13 +153,13 @@ export class PgoutputDecoder {
   }
 
   #tuple(old?: Tuple): Tuple {
-    const values: (string | null | undefined)[] = [];
     const count = this.#int16();
+    const values: (string | null | undefined)[] = new Array(count);
     for (let place = 0; place < count; place += 1) {
       const kind = this.#byte();
-      if (kind === TEXT) values.push(this.#value());
-      else if (kind === NULL) values.push(null);
-      else if (kind === UNCHANGED) values.push(old?.[place]);
+      if (kind === TEXT) values[place] = this.#value();
+      else if (kind === NULL) values[place] = null;
+      else if (kind === UNCHANGED) values[place] = old?.[place];
       else throw new Error(`unknown value ${kind} in the log`);
     }
     return values;

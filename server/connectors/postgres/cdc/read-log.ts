@@ -98,14 +98,17 @@ export const openLogSession = (ctx: Context) =>
     throw setUpError(error);
   });
 
-/** @param messages those of `pg_logical_emit_message` as well */
-export function startReplication(name: string, from: string, messages = false) {
-  const decoder = new PgoutputDecoder();
+/**
+ * @param options.messages those of `pg_logical_emit_message` as well
+ * @param options.lazy as that of the decoder
+ */
+export function startReplication(name: string, from: string, { messages = false, lazy = false } = {}) {
+  const decoder = new PgoutputDecoder(lazy);
   const options = `proto_version '1', publication_names '${name}'${messages ? ", messages 'true'" : ''}`;
   return {
     text: `START_REPLICATION SLOT ${identifier(name)} LOGICAL ${from} (${options})`,
     confirmed: from,
-    decode: (bytes: Buffer, at: number) => decoder.decode(bytes, at),
+    decode: (bytes: Buffer, begin: number, end: number) => decoder.decode(bytes, begin, end),
   };
 }
 

@@ -24,7 +24,7 @@ export async function* readReplication(ctx: Context, request: ReplicationRequest
   const name = slotName(request.reader_id);
   const members = await prepared(ctx, request);
   yield* joinLog(ctx, { name, members });
-  yield* followSharedLog(ctx, { name, members, follow: request.follow });
+  yield* followSharedLog(ctx, { ...request, name, members });
 }
 
 async function prepared(ctx: Context, request: ReplicationRequest) {

@@ -1,4 +1,10 @@
-import type { ConnectorContext, Following, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
+import type {
+  ConnectorContext,
+  Following,
+  ReplicatedBatch,
+  ReplicationRequest,
+  StreamState,
+} from '../../contract/connector.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import {
   BATCH_BYTES,
@@ -11,13 +17,21 @@ import {
   whileFollowed,
 } from '../../kits/log/follow.ts';
 import { lsnText, lsnValue } from '../connection/lsn.ts';
-import type { ReplicationStream } from '../connection/replication-stream.ts';
+import type { Received } from '../connection/replication-stream.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
+import { LineCollector } from './change-lines.ts';
 import { ChangeRows } from './change-rows.ts';
 import { lagOf } from './lag.ts';
 import { fillGaps } from './fill-toast-values.ts';
-import type { Begin, Change, LogEvent, LoggedRelation, LogMessage } from './pgoutput.ts';
+import {
+  type Begin,
+  type LogEvent,
+  type LoggedChange,
+  type LoggedRelation,
+  type LogMessage,
+  PgoutputDecoder,
+} from './pgoutput.ts';
 import { assertContinued, isPlaced, lowestCursor, type Member, type Placed } from './log-members.ts';
 import {
   assertSamePublication,
@@ -41,19 +55,30 @@ type Context = ConnectorContext<PostgresSourceConfig>;
  */
 export async function* followSharedLog(
   ctx: Context,
-  { name, members, follow }: { name: string; members: readonly Member[]; follow?: Following },
+  {
+    name,
+    members,
+    follow,
+    committed,
+    as_lines,
+  }: { name: string; members: readonly Member[] } & Pick<ReplicationRequest, 'follow' | 'committed' | 'as_lines'>,
 ): AsyncGenerator<ReplicatedBatch> {
   const placed = members.filter(isPlaced);
   if (placed.length < members.length) throw new Error('a stream without a state cannot follow the log');
   const replication = await openLogSession(ctx);
   try {
-    const { target, confirmed, log, messages } = await openSharedLog(ctx, { replication, name, members: placed });
+    const opened = await openSharedLog(ctx, { replication, name, members: placed, as_lines });
+    const { target, confirmed, log, messages } = opened;
     const from = lowestCursor(placed.map(({ state }) => state))!;
-    // The slot stays where it is: streams that are not read now may need what is before `from`.
-    const stream = replication.replicate({ ...startReplication(name, from, follow && messages), confirmed });
-    yield* follow
-      ? whileFollowed(followedLog(ctx, stream, { name, log, follow }))
-      : untilTarget(stream, { log, target });
+    // The slot stays where it is at first: streams that are not read now may need what is before `from`.
+    const options = { messages: follow !== undefined && messages, lazy: true };
+    const stream = replication.replicate({ ...startReplication(name, from, options), confirmed });
+    const next = (until?: AbortSignal) => {
+      const lowest = lowestCursor(committed?.() ?? []);
+      if (lowest !== null) stream.confirm(lowest);
+      return stream.next(until);
+    };
+    yield* follow ? whileFollowed(followedLog(ctx, next, { name, log, follow })) : untilTarget(next, { log, target });
     await stream.end();
   } catch (error) {
     throw error instanceof StreamsFailed ? error : lostError(replication.translate(error), { name });
@@ -65,7 +90,12 @@ export async function* followSharedLog(
 /** Checks that the log continues from each state, and marks the source with this read. */
 async function openSharedLog(
   ctx: Context,
-  { replication, name, members }: { replication: PgSession; name: string; members: readonly Placed[] },
+  {
+    replication,
+    name,
+    members,
+    as_lines,
+  }: { replication: PgSession; name: string; members: readonly Placed[]; as_lines?: ReadonlySet<number> },
 ): Promise<{ target: bigint; confirmed: string; log: SharedLog; messages: boolean }> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
@@ -86,7 +116,7 @@ async function openSharedLog(
         return source;
       }),
     );
-    const log = new SharedLog(ctx, members, await Promise.all(sources));
+    const log = new SharedLog(ctx, members, { sources: await Promise.all(sources), as_lines });
     await freeSlot(session, name);
     const confirmed = (await findSlot(session, name))?.confirmed ?? '00000000/00000000';
     return { target, confirmed, log, messages: await sendsMessages(session) };
@@ -95,12 +125,15 @@ async function openSharedLog(
   }
 }
 
+/** What the server has sent, after it was shown what is committed. */
+type Next = (until?: AbortSignal) => Promise<Received<LogMessage>>;
+
 async function* untilTarget(
-  stream: ReplicationStream<LogMessage>,
+  next: Next,
   { log, target }: { log: SharedLog; target: bigint },
 ): AsyncGenerator<ReplicatedBatch> {
   for (;;) {
-    const { messages, position } = await stream.next();
+    const { messages, position } = await next();
     for (const message of messages) {
       const pending = log.read(message);
       if (pending) await pending;
@@ -117,7 +150,7 @@ async function* untilTarget(
 
 function followedLog(
   ctx: Context,
-  stream: ReplicationStream<LogMessage>,
+  next: Next,
   { name, log, follow }: { name: string; log: SharedLog; follow: Following },
 ): FollowedLog<LogMessage> {
   const meter = new LagMeter((error) =>
@@ -130,9 +163,7 @@ function followedLog(
     log,
     follow,
     async next(until) {
-      const lowest = lowestCursor(follow.committed() ?? []);
-      if (lowest !== null) stream.confirm(lowest);
-      const { messages, position } = await stream.next(until);
+      const { messages, position } = await next(until);
       reached = position;
       return messages;
     },
@@ -149,7 +180,11 @@ function followedLog(
 interface Follower {
   member: Placed;
   source: LogIdentity;
+  /** What comes before `rows`; null: all of it is there. */
+  lines: LineCollector | null;
   rows: ChangeRows;
+  /** Since the last batch there was a change that is not a line. Those after it must not come before it. */
+  byRows: boolean;
   /** The transaction that `rows` has begun. */
   begun: Begin | null;
   from: bigint;
@@ -167,6 +202,7 @@ class SharedLog implements ChangeLog {
   #count = 0;
   #begun: Begin | null = null;
   #commit = 0n;
+  readonly #decoder = new PgoutputDecoder();
   readonly #followers: Follower[];
   readonly #byTable: Map<string, Follower>;
   /** Null: a table that is not read. */
@@ -175,13 +211,15 @@ class SharedLog implements ChangeLog {
   constructor(
     private readonly ctx: Context,
     members: readonly Placed[],
-    sources: readonly LogIdentity[],
+    { sources, as_lines }: { sources: readonly LogIdentity[]; as_lines?: ReadonlySet<number> },
   ) {
     this.reached = lsnValue(lowestCursor(members.map(({ state }) => state))!);
     this.#followers = members.map((member, at) => ({
       member,
       source: sources[at]!,
       rows: new ChangeRows(member.request),
+      lines: as_lines?.has(member.at) ? new LineCollector(member.request) : null,
+      byRows: false,
       begun: null,
       from: lsnValue(member.state.cursor),
       relation: null,
@@ -232,9 +270,7 @@ class SharedLog implements ChangeLog {
         return null;
       case 'truncate':
         return this.#truncate(message.relations, message);
-      case 'insert':
-      case 'update':
-      case 'delete':
+      case 'logged':
         return this.#add(message);
       default:
         return null;
@@ -249,11 +285,18 @@ class SharedLog implements ChangeLog {
     return { parts: await this.take(), states: this.#states() };
   }
 
-  #add(change: Change): Promise<void> | null {
+  #add(change: LoggedChange): Promise<void> | null {
     const follower = this.#followerOf(change.relation);
     if (!follower) return null;
-    if (follower.relation === change.relation) return this.#collect(follower, change);
-    return this.#useRelation(follower, change.relation).then(() => void this.#collect(follower, change));
+    if (follower.relation === change.relation) return this.#keep(follower, change);
+    return this.#useRelation(follower, change.relation).then(() => void this.#keep(follower, change));
+  }
+
+  #keep(follower: Follower, change: LoggedChange): null {
+    if (follower.byRows || !follower.lines?.add(change, this.#begun!))
+      return this.#collect(follower, this.#decoder.changeOf(change));
+    this.#count += 1;
+    return null;
   }
 
   async #truncate(relations: readonly LoggedRelation[], message: LogEvent): Promise<void> {
@@ -267,12 +310,18 @@ class SharedLog implements ChangeLog {
 
   async take(): Promise<ReplicatedBatch['parts']> {
     const parts: ReplicatedBatch['parts'] = [];
-    for (const { member, rows } of this.#followers) {
+    for (const follower of this.#followers) {
+      const { member, rows } = follower;
+      follower.byRows = false;
+      const lines = follower.lines?.take();
+      if (lines) parts.push({ stream: member.at, batch: { rows: [], bytes: 0, lines } });
       if (rows.rows.length === 0) continue;
       await ofStream(member.at, () => fillGaps(this.ctx, member.request, rows.gaps));
       parts.push({ stream: member.at, batch: rows.take() });
     }
-    for (const { batch } of parts) batch.bytes = Math.ceil((this.#bytes * batch.rows.length) / this.#count);
+    for (const { batch } of parts) {
+      batch.bytes = Math.ceil((this.#bytes * (batch.lines?.rows ?? batch.rows.length)) / this.#count);
+    }
     [this.#bytes, this.#count] = [0, 0];
     return parts;
   }
@@ -296,6 +345,7 @@ class SharedLog implements ChangeLog {
   }
 
   #collect(follower: Follower, message: LogEvent): null {
+    follower.byRows = true;
     if (follower.begun !== this.#begun) {
       follower.begun = this.#begun;
       follower.rows.begin(this.#begun!);
@@ -320,6 +370,7 @@ class SharedLog implements ChangeLog {
       await ofStream(member.at, () => assertUnchanged(this.ctx, member));
     }
     follower.rows.useRelation(relation);
+    follower.lines?.useRelation(relation);
   }
 }
 

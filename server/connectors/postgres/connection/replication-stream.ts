@@ -1,4 +1,5 @@
 import { type Periodic, periodic } from '../../../platform/periodic.ts';
+import { CopyMessages } from './copy-messages.ts';
 import type { DriverConnection } from './copy-out.ts';
 import { lsnText, lsnValue } from './lsn.ts';
 
@@ -9,8 +10,13 @@ const STATUS_BYTES = 34;
 const POSTGRES_EPOCH_MS = 946_684_800_000;
 /** The socket pauses while more than this many bytes wait to be read: decoded, they are several times as many. */
 const HIGH_WATER = 256 * 1024;
-/** The server disconnects a consumer that is silent for 60 s (wal_sender_timeout). */
-const HEARTBEAT_MS = 10_000;
+/**
+ * Each one confirms what is committed by then. The server moves the position at which a slot starts to decode only when
+ * one of its records of running transactions is confirmed, and keeps no more than one of them in mind meanwhile: a read
+ * that confirmed nothing until its end would have the next one decode most of its log a second time. The server also
+ * disconnects a consumer that is silent for 60 s (wal_sender_timeout).
+ */
+const HEARTBEAT_MS = 1_000;
 /** After this much silence the server is asked for its position. */
 const ASK_MS = 100;
 const CLOSE_TIMEOUT_MS = 2_000;
@@ -27,9 +33,9 @@ export interface Received<Message> {
 }
 
 /**
- * START_REPLICATION. Messages are decoded as they arrive, since the driver reuses their memory. The socket pauses while
- * too many of them wait. Heartbeats are sent in any case. They confirm only the LSN that the destination has committed,
- * so the server discards no log before that.
+ * START_REPLICATION. Messages are decoded as they arrive, out of what the socket received. It pauses while too many of
+ * them wait. Heartbeats are sent in any case. They confirm only the LSN that the destination has committed, so the server
+ * discards no log before that.
  */
 export class ReplicationStream<Message> {
   #connection: ReplicationConnection | null = null;
@@ -43,13 +49,15 @@ export class ReplicationStream<Message> {
   #heartbeat: Periodic | null = null;
   #bytes = 0;
   #asked = false;
+  /** Further messages are not for anyone. */
+  #discards = false;
 
   constructor(
     private readonly options: {
       text: string;
       confirmed: string;
-      /** Of the bytes from `at` on, which are not there after the call. */
-      decode(bytes: Buffer, at: number): Message;
+      /** Of the bytes from `from` to `to`, which stay as they are. */
+      decode(bytes: Buffer, from: number, to: number): Message;
       onEnd(error: unknown): void;
     },
   ) {
@@ -69,6 +77,7 @@ export class ReplicationStream<Message> {
 
   /** Everything before this LSN is committed at the destination: the server may discard its log. */
   confirm(lsn: string): void {
+    if (lsn === this.options.confirmed) return;
     if (lsnValue(lsn) > lsnValue(this.options.confirmed)) this.options.confirmed = lsn;
   }
 
@@ -101,8 +110,9 @@ export class ReplicationStream<Message> {
   async end(): Promise<void> {
     await this.#started.promise;
     this.#stopHeartbeat();
-    // Further messages are discarded. The server ends once they have been read.
-    this.options.decode = () => null as Message;
+    this.#sendStatus(false);
+    // The server ends once they have been read: on a busy one megabytes are on their way.
+    this.#discards = true;
     this.#connection!.endCopyFrom();
     this.#connection!.stream.resume();
     const late = Promise.withResolvers<never>();
@@ -119,25 +129,27 @@ export class ReplicationStream<Message> {
       this.#heartbeat = periodic(sendHeartbeat, { every_ms: HEARTBEAT_MS, onError: () => {} });
       this.#started.resolve();
     });
+    new CopyMessages(this.#receive).takeFrom(connection);
     connection.query(this.options.text);
   }
 
-  handleCopyData({ chunk }: { chunk: Buffer }): void {
-    this.#bytes += chunk.length;
-    if (chunk[0] === KEEPALIVE) {
-      this.#position = lsnText(chunk.readBigUInt64BE(1));
-      if (chunk[17] === 1) this.#sendStatus(false);
-    } else if (chunk[0] === XLOG_DATA) this.#take(chunk);
+  readonly #receive = (bytes: Buffer, from: number, to: number) => {
+    this.#bytes += to - from;
+    if (bytes[from] === KEEPALIVE) {
+      this.#position = lsnText(bytes.readBigUInt64BE(from + 1));
+      if (bytes[from + 17] === 1) this.#sendStatus(false);
+    } else if (bytes[from] === XLOG_DATA) this.#take(bytes, from, to);
     this.#wake?.();
-  }
+  };
 
-  #take(chunk: Buffer): void {
+  #take(bytes: Buffer, from: number, to: number): void {
+    if (this.#discards) return;
     try {
-      this.#waiting.push(this.options.decode(chunk, XLOG_HEADER));
+      this.#waiting.push(this.options.decode(bytes, from + XLOG_HEADER, to));
     } catch (error) {
       this.#failed ??= { error };
     }
-    this.#waitingBytes += chunk.length;
+    this.#waitingBytes += to - from;
     if (this.#waitingBytes > HIGH_WATER) this.#connection!.stream.pause();
   }
 

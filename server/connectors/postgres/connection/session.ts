@@ -201,7 +201,11 @@ export class PgSession extends DatabaseSession<Context> {
   }
 
   /** START_REPLICATION, on a session opened for it. The session accepts nothing else until the stream's `end`. */
-  replicate<Message>(options: { text: string; confirmed: string; decode(bytes: Buffer, at: number): Message }) {
+  replicate<Message>(options: {
+    text: string;
+    confirmed: string;
+    decode(bytes: Buffer, from: number, to: number): Message;
+  }) {
     const pending = this.#startFlow('REPLICATE', options.text);
     const stream: ReplicationStream<Message> = this.flows(
       new ReplicationStream({ ...options, onEnd: (error) => this.finish(pending, error, stream.bytes()) }),

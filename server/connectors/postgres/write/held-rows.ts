@@ -10,7 +10,7 @@ import { planStatement } from './merge.ts';
 import type { PgTarget } from './target.ts';
 
 /** Beyond these a stage costs less. The bytes are those of all streams of a commit, which are held at the same time. */
-const MAX_ROWS = 2_000;
+export const MAX_HELD_ROWS = 2_000;
 const MAX_BYTES = 1024 * 1024;
 
 /** Bytes that streams with common commits hold. */
@@ -34,7 +34,7 @@ export class HeldRows {
 
   /** @returns false: they are too many, or a stage refuses them */
   take(rows: readonly Cell[][], marked: boolean): boolean {
-    if (this.rows.length + rows.length > MAX_ROWS) return false;
+    if (this.rows.length + rows.length > MAX_HELD_ROWS) return false;
     if (rows.some((row) => this.#key.some((at) => row[at] === null))) return false;
     const bytes = encodeCopyText(rows, this.onNul).length;
     if (this.all.bytes + bytes > MAX_BYTES) return false;

@@ -51,6 +51,13 @@ export class PgReplicationWriter implements ReplicationWriter {
     await ofStream(stream, () => this.streams[stream]!.write(batch));
   }
 
+  async apply(): Promise<void> {
+    await this.#flush();
+    for (const [at, writer] of this.streams.entries()) {
+      if (this.#written.has(at)) await ofStream(at, () => writer.mergePart());
+    }
+  }
+
   async commit(states: readonly (StreamState | null)[], all = false): Promise<Map<number, WriteCounts>> {
     await this.#flush();
     const due: Due = new Map();

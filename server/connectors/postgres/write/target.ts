@@ -11,10 +11,14 @@ export interface PgTable extends ExistingTable {
 export type PgTarget = Target<PgTable>;
 
 /** The binary format has no room for conversions: each column must have exactly the type of the source. */
-export function acceptedFormats({ columns, typed }: PgTarget): ByteFormat[] {
-  const same = columns.every(
-    ({ dialect, source_type }, index) =>
-      dialect === DIALECT && source_type !== null && isBuiltin(source_type) && typed[index]!.type === source_type,
-  );
-  return same ? ['pgcopy-binary', 'pgcopy-text'] : ['pgcopy-text'];
+export const acceptedFormats = (target: PgTarget): ByteFormat[] =>
+  target.columns.every((_, at) => hasTypeOfSource(target, at)) ? ['pgcopy-binary', 'pgcopy-text'] : ['pgcopy-text'];
+
+/** As a log has them, with what happened to the row: the text of a boolean differs from that of a cell. */
+export const holdsLines = (target: PgTarget): boolean =>
+  target.columns.every(({ source_type }, at) => source_type === null || hasTypeOfSource(target, at));
+
+function hasTypeOfSource({ columns, typed }: PgTarget, at: number): boolean {
+  const { dialect, source_type } = columns[at]!;
+  return dialect === DIALECT && source_type !== null && isBuiltin(source_type) && typed[at]!.type === source_type;
 }

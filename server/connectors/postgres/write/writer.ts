@@ -1,13 +1,15 @@
 import type {
+  Batch,
   ByteFormat,
   ByteStream,
   Cell,
+  ChangeLines,
   ConnectorContext,
   StreamState,
   WriteCounts,
 } from '../../contract/connector.ts';
-import { encodeCopyText } from '../../cells/copy-text.ts';
-import type { DataError } from '../../contract/errors.ts';
+import { decodeCopyText, encodeCopyText } from '../../cells/copy-text.ts';
+import { DataError } from '../../contract/errors.ts';
 import type { ValueGate } from '../../cells/value-gate.ts';
 import { LINE_FEED } from '../../kits/sql/copy-lines.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
@@ -22,12 +24,12 @@ import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { columnList } from '../connection/sql.ts';
 import type { CopyIn } from '../connection/copy-in.ts';
 import { postgres } from './dialect.ts';
-import { type DirectMerge, directMerge, type HeldBytes, HeldRows } from './held-rows.ts';
+import { type DirectMerge, directMerge, type HeldBytes, HeldRows, MAX_HELD_ROWS } from './held-rows.ts';
 import { changesOf, type Load, loadOf } from './load.ts';
 import { ParallelCopy, type Sharing } from './parallel-copy.ts';
 import { discardOwn } from './pending-table.ts';
 import { rejectsOf } from './rejects.ts';
-import { acceptedFormats, type PgTarget } from './target.ts';
+import { acceptedFormats, holdsLines, type PgTarget } from './target.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
 
@@ -71,6 +73,7 @@ export class LoadTransaction {
 /** Each commit is one transaction: COPY, what the mode does with the rows, the state with its fence. */
 export class PgWriter extends SqlWriter {
   readonly byteFormats: ByteFormat[];
+  readonly accepts_lines: boolean;
 
   static of(ctx: Context, transaction: LoadTransaction, { target, state }: Work): PgWriter {
     const rejected = RejectCount.of(target, state.counts);
@@ -85,7 +88,18 @@ export class PgWriter extends SqlWriter {
   ) {
     super({ ...parts, load: copies });
     // An error of a byte stream cannot be traced to a row, and the server would round what a column cannot hold.
+    this.accepts_lines = !parts.rejected && !parts.gate?.needsCells && holdsLines(parts.target);
     this.byteFormats = parts.rejected || parts.gate?.needsCells ? [] : acceptedFormats(parts.target);
+  }
+
+  override async write(batch: Batch): Promise<void> {
+    const { lines } = batch;
+    if (!lines) return super.write(batch);
+    await this.guard(async () => {
+      await this.prepare();
+      await this.copies.addLines(lines);
+      this.countUnstaged(-lines.deletes);
+    });
   }
 
   /** Ends a COPY, so that the session can be used otherwise. */
@@ -117,6 +131,11 @@ export class PgWriter extends SqlWriter {
     await this.guard(() => this.copies.stageHeld());
   }
 
+  /** Merges rows that are staged, in the open transaction. */
+  async mergePart(): Promise<void> {
+    await this.guard(() => this.copies.mergePart());
+  }
+
   /** Merges the rows that are held; null: there are none. */
   direct(): DirectMerge | null {
     return this.copies.direct();
@@ -146,6 +165,11 @@ export class PgWriter extends SqlWriter {
   }
 }
 
+const NOTHING_MERGED: Merged = { updated: 0, deleted: 0 };
+
+/** The savepoint to which the merge of a part can be undone. */
+const BEFORE_PART = 'before_part';
+
 /** Rows by COPY, in the transaction that `prepare` begins. */
 class CopyLoad implements RowLoad {
   /** Rows since the last commit while they are few; null: they are sent as they come. */
@@ -161,6 +185,10 @@ class CopyLoad implements RowLoad {
   #marked = false;
   /** In the open transaction, without those of `#copy`. */
   #copied = { rows: 0, bytes: 0 };
+  /** In the open transaction, by `mergePart`. */
+  #merged = NOTHING_MERGED;
+  /** What is staged waits for the commit. */
+  #waits = false;
   #warned = false;
 
   constructor(
@@ -224,6 +252,19 @@ class CopyLoad implements RowLoad {
     await this.#copy.write(lines, lines.length);
   }
 
+  /** Changes that are encoded as a COPY into the stage has them. */
+  async addLines({ bytes, rows, deletes }: ChangeLines): Promise<void> {
+    this.changes().deletes ||= deletes > 0;
+    if (this.held) {
+      if (rows <= MAX_HELD_ROWS && this.held.take(decodeCopyText(bytes.toString('utf8')), true)) return;
+      await this.stageHeld();
+    }
+    if (this.#copy && !this.#marked) await this.endCopy();
+    this.#marked = true;
+    this.#copy ??= this.#copyFrom(false);
+    await this.#copy.write(bytes, bytes.length);
+  }
+
   async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {
     await this.stageHeld();
     await this.#rejects!.refuse(row, error, isDelete);
@@ -251,14 +292,39 @@ class CopyLoad implements RowLoad {
     this.changes().truncate();
   }
 
+  /**
+   * Merges what is staged before the rest of its transaction has arrived. The commit does it where rows that cannot be
+   * merged are kept, and after a truncate, which would have the rows of later parts deleted first. After an error, too: a
+   * rule may hold only once the rest has been merged, as when two rows exchange a unique value.
+   */
+  async mergePart(): Promise<void> {
+    const { stage, isFirst } = this.#load;
+    if (this.held || this.#rejects || this.#waits || isFirst) return;
+    if (!stage?.changes || stage.changes.truncated || stage.complete) return;
+    await this.endCopy();
+    await this.session.query(`savepoint ${BEFORE_PART}`);
+    try {
+      const { updated, deleted } = await this.#load.complete(this.session, null);
+      await this.session.query(`truncate ${stage.relation}; release savepoint ${BEFORE_PART}`);
+      this.#merged = { updated: this.#merged.updated + updated, deleted: this.#merged.deleted + deleted };
+      stage.changes = null;
+    } catch (error) {
+      if (!(error instanceof DataError)) throw error;
+      this.#waits = true;
+      await this.session.query(`rollback to savepoint ${BEFORE_PART}; release savepoint ${BEFORE_PART}`);
+    }
+  }
+
   async commit(record: (loaded: Loaded) => Promise<void>, prepared: boolean): Promise<void> {
     await this.stageHeld();
     await this.endCopy();
-    const done = prepared ? await this.#load.complete(this.session, this.#rejects) : {};
+    const done: Partial<Loaded> = prepared ? await this.#load.complete(this.session, this.#rejects) : {};
     this.transaction.begin();
-    await record({ ...this.#copied, ...done });
+    const updated = (done.updated ?? 0) + this.#merged.updated;
+    const deleted = (done.deleted ?? 0) + this.#merged.deleted;
+    await record({ ...this.#copied, ...done, updated, deleted });
     if (!this.transaction.common) await this.transaction.commit();
-    this.#shared = false;
+    [this.#shared, this.#waits, this.#merged] = [false, false, NOTHING_MERGED];
     this.#copied = { rows: 0, bytes: 0 };
   }
 

@@ -1,0 +1,197 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
+import postgres from 'postgres';
+import { connectionStreams } from '../../db/schema/index.ts';
+import type { StreamState } from '../../server/connectors/contract/connector.ts';
+import { startWorker } from '../../server/worker/start-worker.ts';
+import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { closeGate } from '../support/gate.ts';
+import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
+import { postgresParameters } from '../support/resources.ts';
+import { until } from '../support/until.ts';
+
+// So little that each batch of a large transaction is a part.
+const service = await testDeps({ config: { RETRY_BACKOFF_SECONDS: 0, CHECKPOINT_KB: 64 } });
+const worker = await startWorker(service.deps);
+const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const source = postgres(from.url, { max: 1, onnotice: () => {} });
+const target = postgres(to.url, { max: 1, onnotice: () => {} });
+afterAll(async () => {
+  await worker.stop();
+  await source`select pg_drop_replication_slot(slot_name) from pg_replication_slots where database = current_database()`;
+  await Promise.all([source.end(), target.end()]);
+  await Promise.all([from.drop(), to.drop()]);
+});
+
+const ODD_TEXT = 'tab\t line\n return\r back\\slash \\N \\. \b\f\v ä 😀';
+
+/** A connection that follows the tables of a schema, after its first run. */
+async function follow(schema: string, tables: string): Promise<Pipeline> {
+  await source.unsafe(`create schema ${schema}; set search_path = ${schema}; ${tables}; reset search_path`);
+  const pipeline = await makePipeline(service, {
+    source: {
+      name: 'postgres',
+      parameters: { ...postgresParameters(from.url), replication: 'logical', schemas: [schema] },
+    },
+    destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+    stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', primary_key: [['id']] },
+    connection: { destination_schema: schema },
+  });
+  await succeeded(await pipeline.start());
+  return pipeline;
+}
+
+async function succeeded(run_id: string) {
+  const { status } = await runEnded(service, run_id);
+  const streams = await getStreamRuns(service, run_id);
+  expect(streams.flatMap(({ error }) => error ?? [])).toEqual([]);
+  expect(status).toBe('succeeded');
+  return streams;
+}
+
+async function compare(table: string): Promise<void> {
+  const text = `select count(*)::int as n, md5(string_agg(row(id, n, filler)::text, ',' order by id)) as sum from ${table}`;
+  const [[theirs], [ours]] = await Promise.all([source.unsafe(text), target.unsafe(text)]);
+  expect({ table, ...ours }).toEqual({ table, ...theirs });
+}
+
+/** @returns how many statements have put rows into the table since */
+async function countMerges(schema: string, table: string): Promise<() => Promise<number>> {
+  await target.unsafe(`create table ${schema}.merges (n int);
+    create function ${schema}.count_merge() returns trigger language plpgsql as $$
+      begin insert into ${schema}.merges values (1); return null; end $$;
+    create trigger counted after insert on ${schema}.${table} for each statement execute function ${schema}.count_merge()`);
+  return async () => {
+    const [row] = await target.unsafe(`select count(*)::int as n from ${schema}.merges`);
+    return row!.n as number;
+  };
+}
+
+describe('a transaction that is larger than a commit', () => {
+  test('is merged while it arrives, and shows whole', async () => {
+    const pipeline = await follow(
+      'arriving',
+      `create table wide (id int primary key, n int, filler text);
+       alter table wide alter filler set storage external;
+       insert into wide select g, g, 'x' from generate_series(1, 20) g;
+       create table beside (id int primary key, n int, filler text);
+       insert into beside values (1, 1, 'x')`,
+    );
+    const merges = await countMerges('arriving', 'wide');
+    await source.begin(async (tx) => {
+      await tx`insert into arriving.wide select g, g, repeat('x', 500) from generate_series(101, 4100) g`;
+      // Too long to be logged again by the updates below.
+      await tx`insert into arriving.wide select g, g, repeat('y', 3000) from generate_series(5001, 5300) g`;
+      await tx`update arriving.wide set n = 0 where id <= 20`;
+      await tx`update arriving.wide set n = n + 1, filler = filler || '.' where id between 101 and 4100`;
+      await tx`update arriving.wide set n = n + 1 where id between 5001 and 5300`;
+      await tx`update arriving.wide set id = id + 100000 where id % 11 = 0`;
+      await tx`delete from arriving.wide where id % 7 = 0`;
+      await tx`update arriving.beside set n = 2`;
+      await tx`insert into arriving.beside values (2, null, ${ODD_TEXT}), (3, 3, null), (4, 4, '')`;
+      await tx`insert into arriving.wide values (999999, 1, 'last')`;
+    });
+    const gate = await closeGate(to.url, 'arriving.wide', 'new.id = 999999');
+    const id = await pipeline.start();
+    await gate.reached();
+    const [seen] = await target`select count(*)::int as rows, sum(n)::int as sum from arriving.wide`;
+    expect(seen).toMatchObject({ rows: 20, sum: 210 });
+    await gate.open();
+    await succeeded(id);
+    expect(await merges()).toBeGreaterThan(2);
+    for (const table of ['wide', 'beside']) await compare(`arriving.${table}`);
+  });
+
+  test('in which two rows exchange a unique value, far apart, is merged at its end', async () => {
+    const pipeline = await follow(
+      'swapped',
+      `create table pairs (id int primary key, n int unique deferrable initially deferred, filler text);
+       insert into pairs select g, g, 'x' from generate_series(1, 20) g`,
+    );
+    await target`alter table swapped.pairs add unique (n)`;
+    const merges = await countMerges('swapped', 'pairs');
+    await source.begin(async (tx) => {
+      await tx`insert into swapped.pairs select g, g, repeat('x', 500) from generate_series(101, 3100) g`;
+      await tx`update swapped.pairs set n = 2 where id = 1`;
+      await tx`insert into swapped.pairs select g, g, repeat('x', 500) from generate_series(5001, 8000) g`;
+      await tx`update swapped.pairs set n = 1 where id = 2`;
+    });
+    await succeeded(await pipeline.start());
+    expect(await merges()).toBeGreaterThan(1);
+    await compare('swapped.pairs');
+    // The next one is merged in parts again.
+    const before = await merges();
+    await source`update swapped.pairs set filler = filler || '.'`;
+    await succeeded(await pipeline.start());
+    expect(await merges()).toBeGreaterThan(before + 2);
+    await compare('swapped.pairs');
+  });
+});
+
+test('changes of all kinds keep their order, in small transactions and in large ones', async () => {
+  const pipeline = await follow(
+    'mixed',
+    `create table rows (id int primary key, n int, filler text); alter table rows alter filler set storage external;
+     create table whole (like rows including all); alter table whole replica identity full`,
+  );
+  for (const [seed, changes] of [
+    [0.1, 50],
+    [0.2, 50],
+    [0.3, 6000],
+    [0.4, 6000],
+  ] as const) {
+    await source.unsafe(`do $$ declare what float; key int; begin perform setseed(${seed});
+      for at in 1 .. ${changes} loop
+        what := random(); key := floor(random() * 200);
+        if what < 0.35 then insert into mixed.rows values (key, at, case when at % 3 = 0 then repeat('long', 900) else e'\\t' || at end) on conflict do nothing;
+        elsif what < 0.6 then update mixed.rows set n = at where id = key;
+        elsif what < 0.7 then update mixed.rows set filler = null where id = key;
+        elsif what < 0.8 then update mixed.rows set id = 1000 - id where id = key and not exists (select from mixed.rows r where r.id = 1000 - key);
+        elsif what < 0.999 then delete from mixed.rows where id in (key, 1000 - key);
+        else truncate mixed.rows; end if;
+        if what < 0.3 then insert into mixed.whole values (key, at, 'x') on conflict (id) do update set n = at; end if;
+        if what > 0.9 then delete from mixed.whole where id = key; end if;
+        if ${changes < 100} and at % 3 = 0 then commit; end if;
+      end loop; end $$`);
+    await succeeded(await pipeline.start());
+    for (const table of ['rows', 'whole']) await compare(`mixed.${table}`);
+  }
+});
+
+test('a run confirms what is committed while it reads on', async () => {
+  const pipeline = await follow(
+    'confirmed',
+    `create table parts (id int primary key, n int, filler text); insert into parts values (0, 0, 'x')`,
+  );
+  const slot = `pipeline_${pipeline.connection.id.replaceAll('-', '')}`;
+  const stateOf = async () => {
+    const [row] = await service.deps.db
+      .select({ state: connectionStreams.state })
+      .from(connectionStreams)
+      .where(eq(connectionStreams.connection_id, pipeline.connection.id));
+    return (row!.state as StreamState).cursor;
+  };
+  const isConfirmed = async (cursor: string | null) => {
+    const [row] =
+      await source`select confirmed_flush_lsn > ${cursor}::pg_lsn as moved from pg_replication_slots where slot_name = ${slot}`;
+    return row!.moved as boolean;
+  };
+  const before = await stateOf();
+  // Some of them are committed before the first gate. Between the gates are more than are read ahead.
+  await source.unsafe(`do $$ begin for n in 1 .. 24 loop
+    insert into confirmed.parts select n * 1000 + g, n, repeat('x', 500) from generate_series(1, 600) g; commit;
+  end loop; end $$`);
+  const [first, last] = [
+    await closeGate(to.url, 'confirmed.parts', 'new.n = 8'),
+    await closeGate(to.url, 'confirmed.parts', 'new.n = 24'),
+  ];
+  const id = await pipeline.start();
+  await first.reached();
+  await until(async () => (await stateOf()) !== before);
+  await first.open();
+  await last.reached();
+  await until(() => isConfirmed(before));
+  await last.open();
+  await succeeded(id);
+  await compare('confirmed.parts');
+});

@@ -49,6 +49,20 @@ test('an attempt is rejected even if the number of its commit was already remove
   expect(readdirSync(folder)).toEqual(['key.0000000002.json']);
 });
 
+test('an attempt whose commit is removed on its way, because the next one has begun, is rejected', async () => {
+  const folder = mkdtempSync(join(root, 'overtaken-'));
+  const stale = await openLog(folder, 'key');
+  const write = spyOn(localFolders, 'write').mockImplementationOnce(async (path, text) => {
+    write.mockRestore();
+    await localFolders.write(path, text);
+    const fresh = await openLog(folder, 'key');
+    await fresh.append(recordOf(2));
+    await fresh.sweep(2);
+  });
+  await expect(stale.append(recordOf(1))).rejects.toBeInstanceOf(FencedError);
+  expect((await openLog(folder, 'key')).last).toEqual(recordOf(2));
+});
+
 function writerAt(path: string, more: Partial<WriteTarget>) {
   const context = {
     config: FileDestinationConfig.parse({ path, format: 'jsonl' }),

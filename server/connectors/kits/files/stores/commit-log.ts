@@ -42,7 +42,7 @@ export class CommitLog {
     this.fence = record.fence;
     const temporary = join(place.folder, `.${place.key}.${next}.${record.fence}`);
     await files.write(temporary, JSON.stringify(record));
-    if (!(await files.claimName(temporary, pathOf(place, next)))) {
+    if (!(await this.claim(temporary, next))) {
       await files.remove(temporary);
       throw new FencedError();
     }
@@ -55,6 +55,16 @@ export class CommitLog {
     await files.sync(place.folder);
     for (const old of present) if (old < next) await files.remove(pathOf(place, old));
     [this.generation, this.last] = [next, record];
+  }
+
+  private async claim(temporary: string, generation: number): Promise<boolean> {
+    try {
+      return await this.files.claimName(temporary, pathOf(this.place, generation));
+    } catch (error) {
+      // A newer attempt removes what this one has not committed: report that instead of the missing file.
+      await this.assertNewest();
+      throw error;
+    }
   }
 
   /** @throws FencedError if another attempt has committed since */

@@ -2,6 +2,10 @@ import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
 import type { StoredSecret } from '../../server/connectors/contract/connector.ts';
 import { inTurn, json, makeItems, type SeenRequest, startHttpServer } from '../support/http-server.ts';
+import { HttpRequester } from '../../server/connectors/airbyte-manifest/components/request-components.ts';
+import { Templates } from '../../server/connectors/airbyte-manifest/interpolation/template.ts';
+import { buildRequest } from '../../server/connectors/airbyte-manifest/requests/build-request.ts';
+import joinedUrls from './cdk-joined-urls.json';
 import { check, manifestOf, read, streamOf } from './manifest-support.ts';
 
 const server = startHttpServer();
@@ -24,6 +28,17 @@ const option = (field_name: string, inject_into = 'request_parameter') => ({
 const wholeIds = items.map(({ id }) => String(id));
 
 describe('a request', () => {
+  /** Made by the CDK. */
+  test('has the URL that Airbyte joins', () => {
+    const scope = { config: {}, parameters: {} };
+    for (const [url_base = '', path = '', expected] of joinedUrls) {
+      const requester = HttpRequester.parse({ type: 'HttpRequester', url_base, path, http_method: 'GET' });
+      const templates = new Templates(() => new Date());
+      const page = { requester, templates, scope, injections: [], address: null, origins: new Set<string>() };
+      expect([url_base, path, buildRequest(page).url.href]).toEqual([url_base, path, expected!]);
+    }
+  });
+
   test('is rendered from templates, with values as Airbyte would send them', async () => {
     server.on('/v1/items', json([{ id: 1 }]));
     const requester = {

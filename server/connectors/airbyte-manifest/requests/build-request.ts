@@ -60,8 +60,11 @@ function urlOf({ requester, templates, scope, address, origins }: PageRequest): 
   }
   origins.add(root.origin);
   // The path of a manifest is below the base, whereas a next page is relative to it.
-  const isBelow = address === null && !/^https?:\/\//i.test(path);
-  const whole = isBelow ? URL.parse(joined(base, path)) : URL.parse(path, base.endsWith('/') ? base : `${base}/`);
+  const isAbsolute = /^https?:\/\//i.test(path);
+  const isBelow = address === null && !isAbsolute;
+  const whole = isBelow
+    ? URL.parse(joined(base, path))
+    : URL.parse(isAbsolute ? path : withSingleSlashes(path), base.endsWith('/') ? base : `${base}/`);
   if (!whole) throw new ConfigurationError('invalid_address', `Not a valid URL: ${path.slice(0, 200)}`);
   if (origins.has(whole.origin)) return whole;
   throw new ConfigurationError(
@@ -70,11 +73,15 @@ function urlOf({ requester, templates, scope, address, origins }: PageRequest): 
   );
 }
 
-/** Joined with one slash. An empty path leaves the base unchanged. */
+/** Joined with one slash, as by Airbyte. An empty path leaves the base unchanged. */
 const joined = (base: string, path: string) => {
   const below = path.replace(/^\/+/, '');
-  return below === '' ? base : `${base.replace(/\/+$/, '')}/${below}`;
+  return below === '' ? base : withSingleSlashes(`${base.replace(/\/+$/, '')}/${below}`);
 };
+
+/** Python's `urljoin` leaves out the empty parts of a path. */
+const withSingleSlashes = (address: string) =>
+  address.replace(/^(https?:\/\/)?([^?#]*)/i, (_, scheme = '', path: string) => scheme + path.replace(/\/{2,}/g, '/'));
 
 /** Evaluated entries, without those that have no value. */
 function entriesOf(

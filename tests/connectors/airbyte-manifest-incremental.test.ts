@@ -404,6 +404,14 @@ describe('partitions', () => {
     expect(server.seen.map(({ query }) => query.from)).toEqual(['2026-01-01T00:00:00Z', '2026-03-01T00:00:00Z']);
   });
 
+  test('that are named twice are read once', async () => {
+    rows = [{ id: 1, at: '2026-01-01T00:00:00Z', of: 'a' }];
+    limitedByPart();
+    const twice = { ...parents, values: ['a', 'b', 'a'] };
+    expect((await read(settings(cursor(limits), { retriever: { partition_router: twice } }))).ids).toEqual(['1']);
+    expect(server.seen.map(({ query }) => query.of)).toEqual(['a', 'b']);
+  });
+
   test('share one if the manifest says so', async () => {
     rows = [
       { id: 1, at: '2026-01-05T00:00:00Z', of: 'a' },

@@ -178,6 +178,45 @@ describe('partitions', () => {
     ]);
   });
 
+  test('of several routers have the field of the first one', async () => {
+    server.on('/items/*', ({ path }) => Response.json([{ id: path.split('/').at(-1) }]));
+    const router = (...values: string[]) => ({ type: 'ListPartitionRouter', cursor_field: 'of', values });
+    const stream = streamOf('items', {
+      url,
+      path: '/items/{{ stream_partition.of }}',
+      properties: { id: text },
+      retriever: { partition_router: [router('a', 'b'), router('c')] },
+    });
+    expect((await read({ manifest: manifestOf([stream]) })).ids).toEqual(['a', 'b']);
+  });
+
+  test('of several routers are combined, and the parents of each are requested once', async () => {
+    server.on('/orgs', json([{ id: 'o1' }, { id: 'o2' }]));
+    server.on('/items/*', ({ path }) => Response.json([{ id: path.split('/').at(-1) }]));
+    const router = {
+      type: 'SubstreamPartitionRouter',
+      parent_stream_configs: [
+        {
+          type: 'ParentStreamConfig',
+          stream: streamOf('orgs', { url, properties: { id: text } }),
+          parent_key: 'id',
+          partition_field: 'org',
+        },
+      ],
+    };
+    const stream = streamOf('items', {
+      url,
+      path: '/items/{{ stream_partition.of }}-{{ stream_partition.org }}',
+      properties: { id: text },
+      retriever: {
+        partition_router: [{ type: 'ListPartitionRouter', cursor_field: 'of', values: ['a', 'b'] }, router],
+      },
+    });
+    server.seen.length = 0;
+    expect((await read({ manifest: manifestOf([stream]) })).ids).toEqual(['a-o1', 'a-o2', 'b-o1', 'b-o2']);
+    expect(server.seen.filter(({ path }) => path === '/orgs')).toHaveLength(1);
+  });
+
   test('from parents and grandparents, with additional fields', async () => {
     server.on('/orgs', json([{ id: 'o1', name: 'One' }, { id: 'o2', name: 'Two' }, { name: 'no id' }]));
     server.on('/orgs/o1/teams', json([{ key: { id: 'a' } }, { key: { id: 'b' } }]));

@@ -58,15 +58,20 @@ async function* product(
 ): AsyncGenerator<Partition> {
   const [first, ...rest] = routers;
   if (!first) return;
+  let others: Partition[] | null = null;
   for await (const partition of routed(runtime, first, parents)) {
     if (rest.length === 0) yield partition;
-    else for await (const more of product(runtime, rest, parents)) yield joined(partition, more);
+    else {
+      others ??= await Array.fromAsync(product(runtime, rest, parents));
+      for (const more of others) yield joined(partition, more);
+    }
   }
 }
 
+/** As with Airbyte, the first router that has a field takes precedence. */
 const joined = (a: Partition, b: Partition): Partition => ({
-  values: { ...a.values, ...b.values },
-  extra: { ...a.extra, ...b.extra },
+  values: { ...b.values, ...a.values },
+  extra: { ...b.extra, ...a.extra },
   injections: [...a.injections, ...b.injections],
 });
 

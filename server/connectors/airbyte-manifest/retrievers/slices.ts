@@ -75,12 +75,16 @@ export async function* allPages(reading: Reading): AsyncGenerator<Page> {
 async function* plannedSlices(reading: Reading): AsyncGenerator<StreamSlice> {
   const { runtime, stream, cursor, state, window } = reading;
   const sliced = usesInterval(stream);
+  const planned = new Set<string>();
   for await (const partition of partitionsOf(runtime, stream, parentsOf(reading))) {
     const key = partitionKey(partition);
     if (!cursor) {
       yield { key, partition, interval: null, floor: null, reached: null };
       continue;
     }
+    // As with Airbyte: parents that overlap, such as those of two intervals, name a partition twice.
+    if (planned.has(key)) continue;
+    planned.add(key);
     const progress = state.of(key);
     const { floor, intervals } = cursor.range(progress, window, sliced);
     for (const interval of intervals) yield { key, partition, interval, floor, reached: progress.cursor };

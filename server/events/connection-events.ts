@@ -2,7 +2,7 @@ import type { ConnectionRow } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { type Actor, type Cause, emit, SYSTEM_ACTOR } from './emit.ts';
 import type { EventKind } from './kinds.ts';
-import { connectionFacts, type End, endsOf, factsOf } from './run-events.ts';
+import { connectionFacts, type End, endsOf, factsByConnection, factsOf } from './run-events.ts';
 
 /**
  * Emits an event about a connection as it is now, with the variables that rules may use, in the transaction of the
@@ -64,4 +64,36 @@ export async function emitConnectionEvent(
     connection_id: connection.id,
     payload: { ...factsOf(connection, known ?? (await endsOf(db, connection))), ...facts },
   });
+}
+
+/** An event has some 20 parameters, and a statement at most 65,535. */
+const MAX_AT_ONCE = 1000;
+
+/** Emits `connection_updated` for each connection that has moved to another folder. */
+export async function emitMoved(
+  { db, actor }: Cause,
+  { moved, before }: { moved: ConnectionRow[]; before: ReadonlyMap<string, string | null> },
+): Promise<void> {
+  for (let start = 0; start < moved.length; start += MAX_AT_ONCE) {
+    const some = moved.slice(start, start + MAX_AT_ONCE);
+    const facts = await factsByConnection(
+      db,
+      some.map(({ id }) => id),
+    );
+    const reported = some.map(({ id, name, account_id, folder }) => ({
+      account_id,
+      event: 'connection_updated' as const,
+      actor,
+      resource: { type: 'connection', id, name },
+      summary: `Connection "${name}" ${SENTENCES.connection_updated}`,
+      connection_id: id,
+      payload: {
+        ...facts.get(id),
+        changed_fields: ['folder'],
+        before: { folder: before.get(id) ?? null },
+        after: { folder },
+      },
+    }));
+    await emit(db, ...reported);
+  }
 }

@@ -183,7 +183,8 @@ export async function connectionFacts(db: Db, connection_id: string): Promise<Co
   return knownFacts(await factsByConnection(db, [connection_id]), connection_id);
 }
 
-async function factsByConnection(db: Db, connection_ids: string[]): Promise<Map<string, ConnectionFacts>> {
+/** The variables of several connections, by their ids. */
+export async function factsByConnection(db: Db, connection_ids: string[]): Promise<Map<string, ConnectionFacts>> {
   const rows = await db
     .select({ connection: connections, source: endOf(sourceEnd), destination: endOf(destinationEnd) })
     .from(connections)

@@ -52,6 +52,19 @@ describe('POST /connection_folders/move', () => {
     expect((await folderOf(beside)).folder).toBe('Older');
     expect((await other.call('GET', `/connections/${foreign.id}`)).body.folder).toBe('Old');
   });
+  test('200: emits connection_updated for each connection, with both folders', async () => {
+    const [top, deep] = [await inside('Audited'), await inside('Audited/A')];
+    await move('Audited', 'Seen');
+    const { body } = await api.call('GET', '/automation/events?event=connection_updated&limit=2');
+    const seen = body.map(({ connection_id, payload: { changed_fields, before, after } }: any) => [
+      connection_id,
+      changed_fields,
+      before,
+      after,
+    ]);
+    expect(seen).toContainEqual([top.id, ['folder'], { folder: 'Audited' }, { folder: 'Seen' }]);
+    expect(seen).toContainEqual([deep.id, ['folder'], { folder: 'Audited/A' }, { folder: 'Seen/A' }]);
+  });
   test('200: null removes the folder, and what is below it moves up', async () => {
     const [top, deep] = [await inside('Gone'), await inside('Gone/Below')];
     await move('Gone', null);

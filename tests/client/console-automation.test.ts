@@ -95,6 +95,14 @@ test('a trigger: its rule fixed, tested on past events, created, and fired', asy
   await shoot(page, 'trigger');
   await page.getByRole('button', { name: 'Create trigger' }).click();
   await page.getByRole('heading', { name: 'Failures of finance', level: 1 }).waitFor();
+  await keepUndo(page);
+  await page.getByRole('textbox', { name: 'Name' }).fill('Failures of sales');
+  await page.getByRole('button', { name: 'Save changes' }).click();
+  await undoOf(page, 'Trigger saved').waitFor();
+  await page.getByRole('heading', { name: 'Failures of sales', level: 1 }).waitFor();
+  await undoOf(page, 'Trigger saved').click();
+  await noticed(page, 'Undone: Trigger saved');
+  await page.getByRole('heading', { name: 'Failures of finance', level: 1 }).waitFor();
   await fail();
   await until(() => receiver.to('/failures').length > 0, { timeout_ms: 15_000 });
   await visit(page, '/console/triggers');

@@ -3,7 +3,7 @@ import postgres from 'postgres';
 import { samplesOf } from '../../client/console/as-code/samples.ts';
 import { readConnectionString } from '../../client/console/parameter-form/connection-string.ts';
 import { faultsOf, visit } from '../support/browser.ts';
-import { noticed, startConsole } from '../support/console.ts';
+import { keepUndo, noticed, startConsole, undoOf } from '../support/console.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { makerOf, postgresParameters } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
@@ -149,8 +149,28 @@ test('in the catalog, a field is masked for all connections, and a query is test
   await page.getByText('First 2 rows, 2 columns').waitFor();
   await shoot(page, 'dataset');
   expect(await faultsOf(page)).toEqual([]);
-  await page.getByRole('button', { name: 'Test and save' }).click();
+  await keepUndo(page);
+  await page.getByRole('button', { name: 'New dataset' }).click();
+  await page.getByRole('textbox', { name: 'Name', exact: true }).fill('large_orders');
+  await page.getByRole('textbox', { name: 'Query' }).fill('select id, total from browse.orders where total > 1');
+  const saveDataset = async () => {
+    await page.getByRole('button', { name: 'Test and save' }).click();
+    await undoOf(page, 'Datasets saved').waitFor();
+  };
+  await saveDataset();
+  await page
+    .getByRole('button', { name: /^large_orders/ })
+    .first()
+    .click();
+  await page.getByRole('textbox', { name: 'Query' }).fill('select id from browse.orders');
   await noticed(page, 'Datasets saved');
+  await saveDataset();
+  await undoOf(page, 'Datasets saved').click();
+  await noticed(page, 'Undone: Datasets saved');
+  const source = await call('GET', `/account_connectors/source/${source_id}`);
+  expect(source.body.datasets).toEqual([
+    { name: 'large_orders', sql: 'select id, total from browse.orders where total > 1' },
+  ]);
   await page.getByRole('searchbox', { name: 'Search streams and fields' }).fill('large');
   await page.getByRole('button', { name: /^large_orders 2 fields/ }).waitFor();
   await visit(page, `/console/connections/${id}`);

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { faultsOf } from '../support/browser.ts';
-import { noticed, startConsole } from '../support/console.ts';
+import { keepUndo, noticed, startConsole, undoOf } from '../support/console.ts';
 import { makerOf } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
 
@@ -42,18 +42,52 @@ test('connections are grouped by folder, hidden with it, filtered, moved, and fo
   await list.getByRole('button', { name: 'Finance 2' }).click();
   await list.getByText('Ledger').waitFor();
 
+  await keepUndo(page);
+  const field = page.getByRole('dialog').getByRole('combobox', { name: 'Folder' });
   await page.getByRole('checkbox', { name: 'Select Tickets' }).check();
   await page.getByRole('button', { name: 'Move to folder' }).click();
-  await page.getByRole('dialog').getByLabel('Folder').first().fill('Support');
+  await field.fill('1/2/3/4/5');
   await page.getByRole('dialog').getByRole('button', { name: 'Move', exact: true }).click();
+  await page.getByRole('dialog').locator('.mantine-Autocomplete-error').waitFor();
+  expect(await field.getAttribute('aria-invalid')).toBe('true');
+  expect(await faultsOf(page)).toEqual([]);
+  await shoot(page, 'folder-refused');
+  const moveTickets = async () => {
+    await field.fill('Support');
+    await page.getByRole('dialog').getByRole('button', { name: 'Move', exact: true }).click();
+    await undoOf(page, '1 connection moved').waitFor();
+    expect(await folderOf('Tickets')).toBe('Support');
+  };
+  await moveTickets();
+  await undoOf(page, '1 connection moved').click();
+  await noticed(page, 'Undone: 1 connection moved');
+  expect(await folderOf('Tickets')).toBeNull();
+  await page.getByRole('checkbox', { name: 'Select Tickets' }).check();
+  await page.getByRole('button', { name: 'Move to folder' }).click();
+  await moveTickets();
   await noticed(page, '1 connection moved');
-  expect(await folderOf('Tickets')).toBe('Support');
 
-  await list.getByRole('button', { name: 'Rename folder Finance', exact: true }).click();
-  await page.getByRole('dialog').getByLabel('Folder').first().fill('Accounting');
-  await page.getByRole('dialog').getByRole('button', { name: 'Save changes' }).click();
-  await noticed(page, 'Folder moved');
+  const rename = async (to: string) => {
+    await list.getByRole('button', { name: 'Rename folder Finance', exact: true }).click();
+    await field.fill(to);
+    await page.getByRole('dialog').getByRole('button', { name: 'Save changes' }).click();
+  };
+  await rename('a/b/c/d');
+  await page.getByRole('dialog').locator('.mantine-Autocomplete-error').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  await rename('Accounting');
+  await undoOf(page, 'Folder moved').waitFor();
   expect([await folderOf('Ledger'), await folderOf('Invoices')]).toEqual(['Accounting', 'Accounting/Invoices']);
+  await undoOf(page, 'Folder moved').click();
+  await noticed(page, 'Undone: Folder moved');
+  expect([await folderOf('Ledger'), await folderOf('Invoices')]).toEqual(['Finance', 'Finance/Invoices']);
+  await rename('Shop');
+  // What is in there already would move along.
+  await noticed(page, 'Folder moved');
+  expect(await undoOf(page, 'Folder moved').count()).toBe(0);
+  await site.api.call('POST', `/connections/${ids.Orders}`, { folder: null });
+  await site.api.call('POST', '/connection_folders/move', { from: 'Shop', to: 'Accounting' });
+  await site.api.call('POST', `/connections/${ids.Orders}`, { folder: 'Shop' });
 
   await page.goto(`/console/connections/${ids.Invoices}?tab=settings`);
   await page.getByRole('combobox', { name: 'Folder' }).waitFor();

@@ -61,6 +61,8 @@ test('a run is stopped', async () => {
   await page.getByRole('link', { name: connection.name }).click();
   await page.getByRole('button', { name: 'View run' }).click();
   await page.getByRole('button', { name: 'Stop', exact: true }).click();
+  await page.getByRole('dialog').getByText('Stop run #1?').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Stop run' }).click();
   await page.locator('.page-title').getByText('stopped').waitFor({ timeout: 30_000 });
   const run_id = new URL(page.url()).pathname.split('/').at(-1)!;
   expect((await getRun(service, run_id)).status).toBe('stopped');

@@ -5,7 +5,7 @@ import { apiKeys, sessions } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
 import { readProviders } from '../../server/platform/provider-settings.ts';
 import { signIn } from '../support/browser.ts';
-import { startConsole } from '../support/console.ts';
+import { keepUndo, noticed, startConsole, undoOf } from '../support/console.ts';
 import { BASE_PATH, startPathProxy } from '../support/path-proxy.ts';
 import { makerOf } from '../support/resources.ts';
 import { CLIENT, startSignInProvider } from '../support/sign-in-provider.ts';
@@ -144,6 +144,15 @@ test('an unreachable service is announced, keeps unsaved input, and recovers by 
 
 test('a picture is uploaded, an invalid file is rejected with the reason, and all times are in the time zone', async () => {
   const { page } = await site.signedIn('/console/profile');
+  await keepUndo(page);
+  const name = page.getByRole('textbox', { name: 'Name', exact: true });
+  const former = await name.inputValue();
+  await name.fill('Someone else');
+  await page.getByRole('button', { name: 'Save changes' }).click();
+  await undoOf(page, 'Profile saved').click();
+  await noticed(page, 'Undone: Profile saved');
+  expect((await site.api.call('GET', '/users/me')).body.full_name).toBe(former);
+  await page.reload();
   await page.getByRole('combobox', { name: 'Time zone' }).fill('Tokyo');
   await page.getByRole('option', { name: 'Asia/Tokyo' }).click();
   await page.getByRole('button', { name: 'Save changes' }).click();

@@ -185,6 +185,17 @@ export async function deleteConnection(cli: Cli, flags: { yes: boolean }, wanted
   cli.print(`Deleted: ${name}`);
 }
 
+/** Renames a folder, or moves it with all of its connections. */
+export async function moveFolder(cli: Cli, flags: { json: boolean }, from: string, to: string): Promise<void> {
+  const api = await cli.api();
+  const moved = await api.connections.moveFolder.mutate({ from, to: to || null });
+  if (flags.json) cli.document = moved;
+  else
+    cli.print(
+      `Moved ${number(moved.connections)} connection${moved.connections === 1 ? '' : 's'} from ${from} to ${to || 'no folder'}`,
+    );
+}
+
 export async function refreshConnectionCatalog(cli: Cli, _flags: object, wanted: string): Promise<void> {
   const api = await cli.api();
   const { id, name } = await findConnection(api, wanted);

@@ -132,6 +132,28 @@ export const connections = buildRouteMap({
         examples: ['connections delete "Shop to analytics"', 'connections delete "Shop to analytics" --yes'],
       }),
     }),
+    'move-folder': buildCommand<Shown, [string, string], Cli>({
+      loader: async () => withCli((await actions()).moveFolder),
+      parameters: {
+        flags: shown,
+        aliases: shownAliases,
+        positional: {
+          kind: 'tuple',
+          parameters: [
+            one('from', 'Folder, such as Finance', folderPaths).parameters[0],
+            one('to', 'Its new name or place; empty removes the folder and keeps its connections').parameters[0],
+          ],
+        },
+      },
+      docs: help('Rename or move a folder with all of its connections', {
+        about: 'Folders below it move along.',
+        examples: [
+          'connections move-folder Finance Accounting',
+          'connections move-folder Finance/Invoices Archive/Invoices',
+          'connections move-folder Drafts ""',
+        ],
+      }),
+    }),
     'refresh-catalog': buildCommand<NoFlags, [string], Cli>({
       loader: async () => withCli((await actions()).refreshConnectionCatalog),
       parameters: { positional: oneConnection },
@@ -140,5 +162,7 @@ export const connections = buildRouteMap({
       }),
     }),
   },
-  docs: { brief: 'Manage connections: list, show, create, update, pause, resume, delete, refresh-catalog' },
+  docs: {
+    brief: 'Manage connections: list, show, create, update, pause, resume, delete, move-folder, refresh-catalog',
+  },
 });

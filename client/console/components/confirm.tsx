@@ -68,3 +68,27 @@ export function Confirm({ trigger, onConfirm, ...question }: ConfirmProps) {
     </>
   );
 }
+
+interface StopQuestionProps {
+  /** Title of the dialog: `Stop run #3?` */
+  title: string;
+  action?: string;
+  onConfirm: () => void;
+  onClose: () => void;
+}
+
+/** The question before runs are stopped. */
+export const StopQuestion = ({ title, action = 'Stop run', onConfirm, onClose }: StopQuestionProps) => (
+  <QuestionDialog
+    title={title}
+    action={action}
+    onClose={onClose}
+    onConfirm={() => {
+      onClose();
+      onConfirm();
+    }}
+  >
+    Rows that are committed stay in the destination. The next run of an incremental stream continues behind them; a full
+    refresh starts again.
+  </QuestionDialog>
+);

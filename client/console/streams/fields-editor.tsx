@@ -48,7 +48,7 @@ export function FieldsEditor({ fields, known, onChange }: FieldsEditorProps) {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
     <div className="table-frame fields-frame" tabIndex={0} role="region" aria-label="Fields">
-      <table className="table compact">
+      <table className="table compact stacked">
         <thead>
           <tr>
             <th>Field</th>
@@ -93,11 +93,11 @@ function FieldRow({
           onChange={(event) => set({ selected: event.currentTarget.checked })}
         />
       </td>
-      <td className="dimmed nowrap">
+      <td className="dimmed nowrap" data-label="Type">
         {field.source_type ?? field.type}
         {field.is_primary_key && ' · key'}
       </td>
-      <td>
+      <td data-label="Destination name">
         <TextInput
           size="xs"
           aria-label={`Destination name of ${name}`}
@@ -107,7 +107,7 @@ function FieldRow({
           onChange={(event) => set({ destination_name: event.currentTarget.value || null })}
         />
       </td>
-      <td>
+      <td data-label="Destination type">
         <Select
           size="xs"
           aria-label={`Destination type of ${name}`}
@@ -117,7 +117,7 @@ function FieldRow({
           onChange={(type) => set({ destination_type: (type || null) as Choice['destination_type'] })}
         />
       </td>
-      <td>
+      <td data-label="Masking">
         <Select
           size="xs"
           aria-label={`Masking of ${name}`}

@@ -1,7 +1,8 @@
-import { and, eq, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, or, type SQL, sql } from 'drizzle-orm';
 import { z } from 'zod';
 import { connections } from '../../../db/schema/index.ts';
-import type { Ctx } from '../../api/procedure.ts';
+import { emitMoved } from '../../events/connection-events.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { whole } from '../../api/wire-types.ts';
 import { MAX_FOLDER_LEVELS } from '../../pipeline/folders.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
@@ -27,8 +28,17 @@ export const inFolder = (path: string): SQL =>
 
 const CHECK_VIOLATION = '23514';
 
-/** Moves all connections of a folder in one statement. @throws ApiError 404 without any; 400 `folder_too_deep`. */
+/** Moves all connections of a folder together. @throws ApiError 404 without any; 400 `folder_too_deep`. */
 export async function moveFolder(ctx: Ctx, { from, to }: MoveFolderRequest): Promise<MovedFolder> {
+  const former = await ctx.db
+    .select({ id: connections.id, folder: connections.folder })
+    .from(connections)
+    .where(and(ofAccount(ctx.principal.account_id), inFolder(from)))
+    .orderBy(asc(connections.id))
+    .for('no key update');
+  if (former.length === 0) throw notFound('Folder');
+  if (from === to) return { connections: former.length };
+  const ids = former.map(({ id }) => id);
   const below = sql`nullif(substr(${connections.folder}, char_length(${from}::text) + 2), '')`;
   const moving = ctx.db
     .update(connections)
@@ -37,12 +47,13 @@ export async function moveFolder(ctx: Ctx, { from, to }: MoveFolderRequest): Pro
       revision: sql`${connections.revision} + 1`,
       updated_by: ctx.principal.user_id,
     })
-    .where(and(ofAccount(ctx.principal.account_id), inFolder(from)))
-    .returning({ id: connections.id });
+    .where(inArray(connections.id, ids))
+    .returning();
   const moved = await moving.catch((error: unknown) => {
     throw isTooDeep(error) ? tooDeep() : error;
   });
-  if (moved.length === 0) throw notFound('Folder');
+  const cause = { db: ctx.db, actor: actorOf(ctx.principal) };
+  await emitMoved(cause, { moved, before: new Map(former.map(({ id, folder: path }) => [id, path])) });
   return { connections: moved.length };
 }
 

@@ -10,6 +10,7 @@ import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
+import { ConnectorMark } from './connector-mark.tsx';
 
 const TEXTS = {
   source: {
@@ -50,9 +51,13 @@ export function AccountConnectorsPage({ type }: { type: 'source' | 'destination'
               {list.map((connector) => (
                 <li key={connector.id}>
                   <Link href={`/console/${type}s/${connector.id}`} className="card connector-card">
-                    <span className="connector-mark" aria-hidden="true">
-                      {connector.connector_display_name.slice(0, 2)}
-                    </span>
+                    <ConnectorMark
+                      connector={{
+                        name: connector.connector_name,
+                        display_name: connector.connector_display_name,
+                        icon_url: null,
+                      }}
+                    />
                     <span className="grow">
                       <b>{connector.name}</b>
                       <span className="dimmed">{connector.connector_display_name}</span>

@@ -1,6 +1,6 @@
 import { Button, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { trpc } from '../../api.ts';
+import { client, trpc } from '../../api.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { Failure } from '../../components/failure.tsx';
 import { pluralize } from '../../components/format.ts';
@@ -67,7 +67,19 @@ function DatasetEditor({ source, dataset, close }: DatasetEditorProps) {
   const may = usePermission('sources.update');
   const [name, setName] = useState(dataset.name);
   const [sql, setSql] = useState(dataset.sql);
-  const update = useAction(trpc.account_connectors.update, { done: 'Datasets saved', failed: null, after: close });
+  const update = useAction(trpc.account_connectors.update, {
+    done: 'Datasets saved',
+    failed: null,
+    after: close,
+    undo: {
+      // A deletion asks first: connections that load the dataset pause.
+      input: async ({ account_connector_id, datasets = [] }) => {
+        const now = await client.account_connectors.get.query({ connector_type: 'source', account_connector_id });
+        if (datasets.length < now.datasets.length) return null;
+        return { account_connector_id, revision: now.revision, datasets: now.datasets };
+      },
+    },
+  });
   const others = source.datasets.filter((one) => one.name !== dataset.name);
   const store = (datasets: Dataset[]) =>
     update.mutate({ account_connector_id: source.id, revision: source.revision, datasets });

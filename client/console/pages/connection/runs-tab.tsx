@@ -87,7 +87,7 @@ const bar = ({ id, number, status }: Run, value: number, text: string) => ({
 const RunTable = ({ runs }: { runs: Run[] }) => (
   // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
   <div className="table-frame" tabIndex={0} role="region" aria-label="Run history">
-    <table className="table">
+    <table className="table stacked">
       <thead>
         <tr>
           <th>Run</th>
@@ -107,16 +107,24 @@ const RunTable = ({ runs }: { runs: Run[] }) => (
                 #{run.number}
               </Link>
             </td>
-            <td>
+            <td data-label="Status">
               <Status value={run.status} />
             </td>
-            <td className="dimmed nowrap">
+            <td className="dimmed nowrap" data-label="Started">
               <RelativeTime at={run.started_at ?? run.created_at} />
             </td>
-            <td className="dimmed nowrap">{run.triggered_by?.name ?? labelOf(run.trigger_type)}</td>
-            <td className="end number nowrap">{formatDuration(run.duration_ms)}</td>
-            <td className="end number">{formatCount(run.rows_loaded)}</td>
-            <td className="dimmed">{run.error?.message ?? ''}</td>
+            <td className="dimmed nowrap" data-label="Triggered by">
+              {run.triggered_by?.name ?? labelOf(run.trigger_type)}
+            </td>
+            <td className="end number nowrap" data-label="Duration">
+              {formatDuration(run.duration_ms)}
+            </td>
+            <td className="end number" data-label="Rows">
+              {formatCount(run.rows_loaded)}
+            </td>
+            <td className="dimmed" data-label={run.error ? 'Error' : undefined}>
+              {run.error?.message ?? ''}
+            </td>
           </tr>
         ))}
       </tbody>

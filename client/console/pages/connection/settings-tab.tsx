@@ -12,6 +12,7 @@ import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
 import { ScheduleEditor } from '../../schedule/schedule-editor.tsx';
 import type { Schedule } from '../../schedule/schedule-fields.tsx';
+import { problemOf } from '../../refused-field.ts';
 import { useAction } from '../../use-action.ts';
 import { DestinationSchema } from '../account-connectors/destination-schema.tsx';
 import type { Connection } from './connection.tsx';
@@ -69,7 +70,7 @@ export function SettingsTab({ connection }: { connection: Connection }) {
             />
           </Section>
           <Section title="General">
-            <GeneralFields {...{ now, set }} />
+            <GeneralFields {...{ now, set }} error={update.error} />
           </Section>
           <Section title="Loading">
             <LoadingFields {...{ connection, now, set }} />
@@ -125,11 +126,15 @@ interface FieldsProps {
   set: (change: Update) => void;
 }
 
-const GeneralFields = ({ now, set }: FieldsProps) => (
+const GeneralFields = ({ now, set, error }: FieldsProps & { error: unknown }) => (
   <div className="fields">
     <NameField value={now.name} onChange={(name) => set({ name })} />
     <TagsInput label="Tags" placeholder="Add tag" value={now.tags} onChange={(tags) => set({ tags })} />
-    <FolderField value={now.folder ?? ''} onChange={(folder) => set({ folder: folder || null })} />
+    <FolderField
+      value={now.folder ?? ''}
+      problem={problemOf(error, 'folder')}
+      onChange={(folder) => set({ folder: folder || null })}
+    />
     <Textarea
       className="wide"
       label="Description"

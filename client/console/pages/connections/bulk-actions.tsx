@@ -1,12 +1,13 @@
 import { Button, Modal, TagsInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
-import { client, trpc } from '../../api.ts';
+import { type FormEvent, useState } from 'react';
+import { client, type RouterOutputs, trpc } from '../../api.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { FolderField } from './folder-field.tsx';
 import { pluralize } from '../../components/format.ts';
 import { notify, notifyFailure } from '../../components/notices.tsx';
 import { usePermission } from '../../current-user.ts';
+import { problemOf } from '../../refused-field.ts';
 import type { Summary } from './connection-list.tsx';
 
 interface BulkActionsProps {
@@ -26,8 +27,7 @@ export function BulkActions({ selected, clear }: BulkActionsProps) {
     const sent = { connection_id, revision: before.revision, ...change(before.tags) };
     const { revision } = await client.connections.update.mutate(sent);
     if (revision === before.revision) return null;
-    const former =
-      'tags' in sent ? { tags: before.tags } : isSettable(before.status) ? { status: before.status } : null;
+    const former = formerOf(before, change(before.tags));
     return former && (() => client.connections.update.mutate({ connection_id, revision, ...former }));
   };
   return (
@@ -39,7 +39,7 @@ export function BulkActions({ selected, clear }: BulkActionsProps) {
         size="xs"
         disabled={!mayRun}
         loading={isPending}
-        onClick={() => perform('started', (connection_id) => client.runs.run.mutate({ connection_id }))}
+        onClick={() => void perform('started', (connection_id) => client.runs.run.mutate({ connection_id }))}
       >
         Run
       </Button>
@@ -47,7 +47,7 @@ export function BulkActions({ selected, clear }: BulkActionsProps) {
         size="xs"
         variant="default"
         disabled={!mayUpdate}
-        onClick={() => perform('paused', (one) => update(one, () => ({ status: 'paused' })))}
+        onClick={() => void perform('paused', (one) => update(one, () => ({ status: 'paused' })))}
       >
         Pause
       </Button>
@@ -55,24 +55,27 @@ export function BulkActions({ selected, clear }: BulkActionsProps) {
         size="xs"
         variant="default"
         disabled={!mayUpdate}
-        onClick={() => perform('resumed', (one) => update(one, () => ({ status: 'active' })))}
+        onClick={() => void perform('resumed', (one) => update(one, () => ({ status: 'active' })))}
       >
         Resume
       </Button>
       <TagDialog
         disabled={!mayUpdate}
-        add={(tags) => perform('tagged', (one) => update(one, (own) => ({ tags: [...new Set([...own, ...tags])] })))}
+        add={(tags) =>
+          void perform('tagged', (one) => update(one, (own) => ({ tags: [...new Set([...own, ...tags])] })))
+        }
       />
       <FolderDialog
         disabled={!mayUpdate}
-        move={(folder) =>
-          perform('moved', (connection_id) => client.connections.update.mutate({ connection_id, folder }))
-        }
+        isPending={isPending}
+        move={(folder) => perform('moved', (one) => update(one, () => ({ folder })), { field: 'folder' })}
       />
       <Confirm
         title={`Delete ${pluralize(selected.length, 'connection')}?`}
         action="Delete connections"
-        onConfirm={() => perform('deleted', (connection_id) => client.connections.delete.mutate({ connection_id }))}
+        onConfirm={() =>
+          void perform('deleted', (connection_id) => client.connections.delete.mutate({ connection_id }))
+        }
         trigger={(open) => (
           <Button size="xs" variant="light" color="red" disabled={!mayDelete} onClick={open}>
             Delete
@@ -89,21 +92,35 @@ export function BulkActions({ selected, clear }: BulkActionsProps) {
   );
 }
 
+type Connection = RouterOutputs['connections']['get'];
 type Settable = 'active' | 'paused';
-type Change = { status: Settable } | { tags: string[] };
+type Change = { status: Settable } | { tags: string[] } | { folder: string | null };
 const isSettable = (status: string): status is Settable => status === 'active' || status === 'paused';
+
+/** What undoes a change; null if only the service sets such a status. */
+function formerOf(
+  { tags, folder, status }: Pick<Connection, 'tags' | 'folder' | 'status'>,
+  change: Change,
+): Change | null {
+  if ('tags' in change) return { tags };
+  if ('folder' in change) return { folder };
+  return isSettable(status) ? { status } : null;
+}
 
 type Undo = () => Promise<unknown>;
 /** Performs an action on a connection. If it returns a function, that one undoes it. */
 type Each = (connection_id: string) => Promise<unknown>;
 type Failed = { name: string; error: unknown }[];
 
-/** Performs one action on each connection, and reports how many accepted it and the first failure. */
+/**
+ * Performs one action on each connection, and reports how many accepted it and the first failure. If the service refuses
+ * the value of `field`, which is the same for all, it stops there and returns the error, for the form to show.
+ */
 function useEach(selected: Summary[], clear: () => void) {
   const queryClient = useQueryClient();
   const [isPending, setPending] = useState(false);
   const refetch = () => queryClient.invalidateQueries(trpc.connections.pathFilter());
-  const perform = async (done: string, action: Each) => {
+  const perform = async (done: string, action: Each, { field }: { field?: string } = {}) => {
     setPending(true);
     const failures: Failed = [];
     const undos: { name: string; undo: Undo }[] = [];
@@ -112,6 +129,10 @@ function useEach(selected: Summary[], clear: () => void) {
         const undo = await action(id);
         if (typeof undo === 'function') undos.push({ name, undo: undo as Undo });
       } catch (error) {
+        if (field !== undefined && problemOf(error, field) !== null) {
+          setPending(false);
+          return error;
+        }
         failures.push({ name, error });
       }
     }
@@ -126,8 +147,9 @@ function useEach(selected: Summary[], clear: () => void) {
     notifyFirst(failures, `of ${selected.length} not ${done}`);
     if (failures.length === 0) clear();
     await refetch();
+    return null;
   };
-  return { isPending, perform: (done: string, action: Each) => void perform(done, action) };
+  return { isPending, perform };
 }
 
 /** Those that have changed since stay as they are. */
@@ -174,31 +196,45 @@ function TagDialog({ disabled, add }: { disabled: boolean; add: (tags: string[])
   );
 }
 
-function FolderDialog({ disabled, move }: { disabled: boolean; move: (folder: string | null) => void }) {
+interface FolderDialogProps {
+  disabled: boolean;
+  isPending: boolean;
+  /** Returns the error if the service refuses the folder. */
+  move: (folder: string | null) => Promise<unknown>;
+}
+
+function FolderDialog({ disabled, isPending, move }: FolderDialogProps) {
   const [isOpen, setOpen] = useState(false);
   const [folder, setFolder] = useState('');
+  const [refused, setRefused] = useState<unknown>(null);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const error = await move(folder.trim() || null);
+    setRefused(error);
+    if (error === null) setOpen(false);
+  };
   return (
     <>
       <Button size="xs" variant="default" disabled={disabled} onClick={() => setOpen(true)}>
         Move to folder
       </Button>
       <Modal opened={isOpen} onClose={() => setOpen(false)} title="Move to folder">
-        <div className="stack">
-          <FolderField value={folder} onChange={setFolder} description="Leave empty for no folder" />
+        <form className="stack" onSubmit={(event) => void submit(event)}>
+          <FolderField
+            value={folder}
+            onChange={setFolder}
+            description="Leave empty for no folder"
+            problem={problemOf(refused, 'folder')}
+          />
           <div className="form-foot">
             <Button variant="default" onClick={() => setOpen(false)}>
               Cancel
             </Button>
-            <Button
-              onClick={() => {
-                setOpen(false);
-                move(folder.trim() || null);
-              }}
-            >
+            <Button type="submit" loading={isPending}>
               Move
             </Button>
           </div>
-        </div>
+        </form>
       </Modal>
     </>
   );

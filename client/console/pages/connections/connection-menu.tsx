@@ -1,7 +1,9 @@
 import { ActionIcon, Menu } from '@mantine/core';
+import { useState } from 'react';
 import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Icon } from '../../components/icon.tsx';
+import { StopQuestion } from '../../components/confirm.tsx';
 import { useAction } from '../../use-action.ts';
 import type { Summary } from './connection-list.tsx';
 import { statusChange } from './status-change.ts';
@@ -9,21 +11,47 @@ import { statusChange } from './status-change.ts';
 const REFRESHED = [trpc.connections.summaries, trpc.connections.get, trpc.runs.list, trpc.overview.recentRuns];
 
 /** Actions for a connection in a list. */
-export const ConnectionMenu = ({ connection }: { connection: Summary }) => (
-  <Menu position="bottom-end" shadow="md">
-    <Menu.Target>
-      <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Actions for ${connection.name}`}>
-        <Icon name="more" />
-      </ActionIcon>
-    </Menu.Target>
-    <Menu.Dropdown>
-      <Items connection={connection} />
-    </Menu.Dropdown>
-  </Menu>
-);
+export function ConnectionMenu({ connection }: { connection: Summary }) {
+  // The run that is about to be stopped: the question outlasts the menu.
+  const [stopping, setStopping] = useState<string | null>(null);
+  return (
+    <>
+      <Menu position="bottom-end" shadow="md">
+        <Menu.Target>
+          <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Actions for ${connection.name}`}>
+            <Icon name="more" />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Items connection={connection} stop={setStopping} />
+        </Menu.Dropdown>
+      </Menu>
+      {stopping !== null && (
+        <Stopping name={connection.name} connection_run_id={stopping} close={() => setStopping(null)} />
+      )}
+    </>
+  );
+}
+
+interface StoppingProps {
+  name: string;
+  connection_run_id: string;
+  close: () => void;
+}
+
+function Stopping({ name, connection_run_id, close }: StoppingProps) {
+  const stop = useAction(trpc.runs.stop, { done: `Stopping ${name}`, failed: 'Run not stopped', refresh: REFRESHED });
+  return (
+    <StopQuestion
+      title={`Stop the run of “${name}”?`}
+      onConfirm={() => stop.mutate({ connection_run_id })}
+      onClose={close}
+    />
+  );
+}
 
 /** A component of its own, so that its hooks run only while the menu is open. */
-function Items({ connection }: { connection: Summary }) {
+function Items({ connection, stop }: { connection: Summary; stop: (connection_run_id: string) => void }) {
   const { id, name, status, active_run_id } = connection;
   const mayRun = usePermission('connections.run');
   const mayUpdate = usePermission('connections.update');
@@ -32,7 +60,6 @@ function Items({ connection }: { connection: Summary }) {
     failed: 'Run not started',
     refresh: REFRESHED,
   });
-  const stop = useAction(trpc.runs.stop, { done: `Stopping ${name}`, failed: 'Run not stopped', refresh: REFRESHED });
   const update = useAction(trpc.connections.update, { ...statusChange(connection), refresh: REFRESHED });
   const isLocked = status === 'locked';
   return (
@@ -46,11 +73,7 @@ function Items({ connection }: { connection: Summary }) {
           Run now
         </Menu.Item>
       ) : (
-        <Menu.Item
-          leftSection={<Icon name="stop" size={16} />}
-          disabled={!mayRun}
-          onClick={() => stop.mutate({ connection_run_id: active_run_id })}
-        >
+        <Menu.Item leftSection={<Icon name="stop" size={16} />} disabled={!mayRun} onClick={() => stop(active_run_id)}>
           Stop run
         </Menu.Item>
       )}

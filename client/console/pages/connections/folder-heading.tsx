@@ -1,11 +1,12 @@
 import { ActionIcon, Button, Modal } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import { trpc } from '../../api.ts';
+import { client, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { FolderField } from './folder-field.tsx';
 import { formatCount } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { usePermission } from '../../current-user.ts';
+import { problemOf } from '../../refused-field.ts';
 import { useAction } from '../../use-action.ts';
 import { type ListRow, NO_FOLDER } from './folder-rows.ts';
 
@@ -50,7 +51,14 @@ function RenameDialog({ folder, close }: { folder: string; close: () => void }) 
     failed: null,
     refresh: [trpc.connections.summaries, trpc.connections.get],
     after: close,
+    undo: {
+      // Moving back takes all of a folder, so it restores what there was only if nothing else was in there.
+      input: async ({ from, to: target }) =>
+        target === null || (await countIn(target)) > 0 ? null : { from: target, to: from },
+      isCurrent: async ({ connections }, { to: target }) => target !== null && (await countIn(target)) === connections,
+    },
   });
+  const problem = problemOf(move.error, 'to');
   const save = (event: FormEvent) => {
     event.preventDefault();
     move.mutate({ from: folder, to: to.trim() || null });
@@ -62,8 +70,9 @@ function RenameDialog({ folder, close }: { folder: string; close: () => void }) 
           value={to}
           onChange={setTo}
           description="Folders below it move along. Leave empty to remove the folder and keep its connections"
+          problem={problem}
         />
-        {move.error && <Failure title="Folder not moved" error={move.error} />}
+        {move.error && problem === null && <Failure title="Folder not moved" error={move.error} />}
         <div className="form-foot">
           <Button variant="default" onClick={close}>
             Cancel
@@ -76,3 +85,5 @@ function RenameDialog({ folder, close }: { folder: string; close: () => void }) 
     </Modal>
   );
 }
+
+const countIn = async (folder: string): Promise<number> => (await client.connections.list.query({ folder })).length;

@@ -1,5 +1,6 @@
 import { Button, Progress } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { Link } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
@@ -8,6 +9,7 @@ import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status, toneOf } from '../../components/status.tsx';
+import { StopQuestion } from '../../components/confirm.tsx';
 import { useAction } from '../../use-action.ts';
 import { ChunkCalendar, formatWindow } from './chunk-calendar.tsx';
 
@@ -45,6 +47,7 @@ function newestOf(runs: Run[]): Run[] {
 function Chunks({ progress: { plan, runs: all }, startAnother }: { progress: PlanProgress; startAnother: () => void }) {
   const mayRun = usePermission('connections.run');
   const runs = newestOf(all);
+  const [isAsking, setAsking] = useState(false);
   const live = runs.filter(({ status }) => LIVE.has(status));
   const failed = runs.filter(({ status }) => FAILED.has(status));
   const ended = runs.length - live.length;
@@ -67,10 +70,18 @@ function Chunks({ progress: { plan, runs: all }, startAnother }: { progress: Pla
               variant="default"
               disabled={!mayRun}
               leftSection={<Icon name="stop" size={16} />}
-              onClick={() => live.forEach(({ id }) => stop.mutate({ connection_run_id: id }))}
+              onClick={() => setAsking(true)}
             >
               Stop all
             </Button>
+          )}
+          {isAsking && (
+            <StopQuestion
+              title={`Stop ${pluralize(live.length, 'run')}?`}
+              action="Stop all"
+              onConfirm={() => live.forEach(({ id }) => stop.mutate({ connection_run_id: id }))}
+              onClose={() => setAsking(false)}
+            />
           )}
           {failed.length > 0 && (
             <Button

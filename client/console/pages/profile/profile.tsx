@@ -1,6 +1,6 @@
 import { Button, Select, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import { trpc } from '../../api.ts';
+import { client, trpc } from '../../api.ts';
 import { BASE_PATH } from '../../base-path.ts';
 import { useCurrentUser } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
@@ -60,7 +60,20 @@ function PersonalDetails() {
   const me = useCurrentUser();
   const [name, setName] = useState(me.full_name);
   const [timezone, setTimezone] = useState(me.timezone);
-  const update = useAction(trpc.users.update, { done: 'Profile saved', failed: null });
+  const update = useAction(trpc.users.update, {
+    done: 'Profile saved',
+    failed: null,
+    undo: {
+      input: async ({ user_id }) => {
+        const { full_name, timezone: zone } = await client.users.me.query();
+        return { user_id, full_name, timezone: zone };
+      },
+      isCurrent: async (saved) => {
+        const now = await client.users.me.query();
+        return now.full_name === saved.full_name && now.timezone === saved.timezone;
+      },
+    },
+  });
   const isChanged = name.trim() !== me.full_name || timezone !== me.timezone;
   const save = (event: FormEvent) => {
     event.preventDefault();

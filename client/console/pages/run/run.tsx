@@ -1,5 +1,6 @@
 import { Alert, Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { useLocation, useParams } from 'wouter';
 import { isApiError } from '../../../api.ts';
 import { trpc } from '../../api.ts';
@@ -7,6 +8,7 @@ import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { formatBytes, formatCount, formatDateTime, formatDuration, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
+import { StopQuestion } from '../../components/confirm.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { Status, wordsOf } from '../../components/status.tsx';
@@ -103,6 +105,7 @@ const RETRYABLE = new Set(['failed', 'partially_succeeded', 'stopped']);
 function Actions({ run }: Pick<RunProgress, 'run'>) {
   const mayRun = usePermission('connections.run');
   const [, navigate] = useLocation();
+  const [isAsking, setAsking] = useState(false);
   const stop = useAction(trpc.runs.stop, { done: 'Stopping the run', failed: 'Run not stopped' });
   const rerun = useAction(trpc.runs.rerun, {
     done: 'Run started',
@@ -111,16 +114,25 @@ function Actions({ run }: Pick<RunProgress, 'run'>) {
   });
   if (isLive(run.status)) {
     return (
-      <Button
-        color="red"
-        variant="light"
-        leftSection={<Icon name="stop" size={16} />}
-        disabled={!mayRun || run.status === 'stopping'}
-        loading={stop.isPending}
-        onClick={() => stop.mutate({ connection_run_id: run.id })}
-      >
-        {run.status === 'stopping' ? 'Stopping' : 'Stop'}
-      </Button>
+      <>
+        <Button
+          color="red"
+          variant="light"
+          leftSection={<Icon name="stop" size={16} />}
+          disabled={!mayRun || run.status === 'stopping'}
+          loading={stop.isPending}
+          onClick={() => setAsking(true)}
+        >
+          {run.status === 'stopping' ? 'Stopping' : 'Stop'}
+        </Button>
+        {isAsking && (
+          <StopQuestion
+            title={`Stop run #${run.number}?`}
+            onConfirm={() => stop.mutate({ connection_run_id: run.id })}
+            onClose={() => setAsking(false)}
+          />
+        )}
+      </>
     );
   }
   const unsuccessful = run.streams_total - run.streams_succeeded;

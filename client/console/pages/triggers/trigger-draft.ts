@@ -1,9 +1,11 @@
 import { CASE_DEFAULTS } from '../../../case-defaults.ts';
+import { hasMask } from '../../../pipeline-file/mask.ts';
 import type { RouterInputs, RouterOutputs } from '../../api.ts';
 
 export type Trigger = RouterOutputs['automation']['getTrigger'];
 type Create = RouterInputs['automation']['createTrigger'];
 export type Action = Create['actions'][number];
+type Update = RouterInputs['automation']['updateTrigger'];
 type CaseSettings = Trigger['case'];
 
 /** The values of the form. */
@@ -68,13 +70,18 @@ export const requestOf = (draft: TriggerDraft): Create => ({
 });
 
 /** Only the changed settings, because a system trigger refuses most others. */
-export function changesOf(
-  draft: TriggerDraft,
-  stored: TriggerDraft,
-): Omit<RouterInputs['automation']['updateTrigger'], 'trigger_id'> {
+export function changesOf(draft: TriggerDraft, stored: TriggerDraft): Omit<Update, 'trigger_id'> {
   const [after, before] = [requestOf(draft), requestOf(stored)] as Record<string, unknown>[];
   const changed = Object.entries(after!).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(before![name]),
   );
   return Object.fromEntries(changed);
+}
+
+/** The settings that an update replaces; null where they cannot be sent again: secrets, and a condition in JSON. */
+export function formerOf(trigger: Trigger, { trigger_id, ...sent }: Update): Update | null {
+  const all: Record<string, unknown> = requestOf(draftOf(trigger));
+  const former = Object.fromEntries(Object.keys(sent).map((name) => [name, all[name]]));
+  if (hasMask(former.actions) || ('rule' in sent && trigger.rule === null)) return null;
+  return { trigger_id, ...former };
 }

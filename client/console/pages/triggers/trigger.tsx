@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation, useParams } from 'wouter';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { client, type RouterOutputs, trpc } from '../../api.ts';
 import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
@@ -18,7 +18,15 @@ import { ActionsEditor } from './actions-editor.tsx';
 import { CaseFields, FiringFields, GeneralFields } from './trigger-fields.tsx';
 import { RuleEditor } from './rule-editor.tsx';
 import { RuleTester } from './rule-tester.tsx';
-import { changesOf, draftOf, newTrigger, requestOf, type Trigger, type TriggerDraft } from './trigger-draft.ts';
+import {
+  changesOf,
+  draftOf,
+  formerOf,
+  newTrigger,
+  requestOf,
+  type Trigger,
+  type TriggerDraft,
+} from './trigger-draft.ts';
 
 export type Language = RouterOutputs['automation']['ruleLanguage'];
 
@@ -57,7 +65,17 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
     failed: null,
     after: ({ id }) => navigate(`/console/triggers/${id}`),
   });
-  const update = useAction(trpc.automation.updateTrigger, { done: 'Trigger saved', failed: null });
+  const update = useAction(trpc.automation.updateTrigger, {
+    done: 'Trigger saved',
+    failed: null,
+    undo: {
+      input: async (sent) => formerOf(await client.automation.getTrigger.query({ trigger_id: sent.trigger_id }), sent),
+      isCurrent: async (saved, sent) => {
+        const now = await client.automation.getTrigger.query({ trigger_id: saved.id });
+        return Object.keys(changesOf(draftOf(now), draftOf(saved))).every((name) => !(name in sent));
+      },
+    },
+  });
   const { error, isPending } = trigger ? update : create;
   const changes = changesOf(draft, stored);
   const isChanged = Object.keys(changes).length > 0;

@@ -42,7 +42,7 @@ export function ConnectionUsage({ start_date, end_date }: { start_date: string; 
 
 const Table = ({ rows }: { rows: Row[] }) => (
   <div className="table-frame">
-    <table className="table">
+    <table className="table stacked">
       <thead>
         <tr>
           <th>Connection</th>
@@ -69,12 +69,22 @@ const Table = ({ rows }: { rows: Row[] }) => (
                 {row.source_connector_name} <Icon name="arrow" size={12} /> {row.destination_connector_name}
               </div>
             </td>
-            <td className="end number">{formatCount(row.rows_total)}</td>
-            <td className="end number nowrap">{formatShare(row.percent_of_total)} %</td>
-            <td className="end number">{formatCount(row.credits_used)}</td>
-            <td className="end number">{formatCount(row.runs)}</td>
-            <td className="end number nowrap">{changeOf(row.previous_period_change_percent)}</td>
-            <td className="dimmed">
+            <td className="end number" data-label="Rows">
+              {formatCount(row.rows_total)}
+            </td>
+            <td className="end number nowrap" data-label="Share">
+              {formatShare(row.percent_of_total)} %
+            </td>
+            <td className="end number" data-label="Credits">
+              {formatCount(row.credits_used)}
+            </td>
+            <td className="end number" data-label="Runs">
+              {formatCount(row.runs)}
+            </td>
+            <td className="end number nowrap" data-label="Change">
+              {changeOf(row.previous_period_change_percent)}
+            </td>
+            <td className="dimmed" data-label="Largest streams">
               {row.streams
                 .slice(0, 3)
                 .map(({ stream_name, rows: of }) => `${stream_name} ${formatCompact(of)}`)

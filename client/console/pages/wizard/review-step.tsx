@@ -12,7 +12,7 @@ import { InexactValues } from '../../components/inexact-values.tsx';
 import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
 import { wordsOf } from '../../components/status.tsx';
-import { refusedField } from '../../refused-field.ts';
+import { problemOf, refusedField } from '../../refused-field.ts';
 import { Findings, useFindings } from './findings.tsx';
 import { useSchedulePreview } from '../../schedule/schedule-preview.tsx';
 import { useAction } from '../../use-action.ts';
@@ -68,7 +68,11 @@ export function ReviewStep({ draft: { draft, set, clear }, selection, go }: Revi
             problem={isTaken ? create.error?.message : null}
             onChange={(to) => set({ name: to })}
           />
-          <FolderField value={draft.folder} onChange={(folder) => set({ folder })} />
+          <FolderField
+            value={draft.folder}
+            problem={problemOf(create.error, 'folder')}
+            onChange={(folder) => set({ folder })}
+          />
           <DestinationFields {...{ draft, set }} />
           <Switch
             label="Start the first run immediately"

@@ -1,9 +1,19 @@
 import { auditEvents } from './schema/index.ts';
 import type { Db } from './types.ts';
 
+/** What a secret of the installation is used for, by its setting. */
+const ACTIONS = {
+  OBJECT_STORE_URL: 'store_object',
+  OIDC_PROVIDERS: 'sign_in',
+  OPENLINEAGE_API_KEY: 'report_lineage',
+  OTEL_EXPORTER_OTLP_HEADERS: 'send_traces',
+  SMTP_URL: 'send_email',
+  VAULT_TOKEN: 'read_secret',
+} as const;
+
 /** A secret of the installation's own settings, such as the password in `SMTP_URL`, and where it is sent. */
 export interface OwnSecret {
-  setting: 'OBJECT_STORE_URL' | 'SMTP_URL';
+  setting: keyof typeof ACTIONS;
   host: string;
 }
 
@@ -32,7 +42,7 @@ export async function recordOwnUse(db: Db, { setting, host }: OwnSecret, now: Da
 const store = async (db: Db, { setting, host }: OwnSecret) => {
   await db.insert(auditEvents).values({
     kind: 'secret_use',
-    action: setting === 'SMTP_URL' ? 'send_email' : 'store_object',
+    action: ACTIONS[setting],
     actor_type: 'system',
     resource_type: 'setting',
     resource_id: setting,

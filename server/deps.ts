@@ -74,7 +74,9 @@ export async function createDeps(
   );
   const secrets = openSecrets(await openRoots(database.db, config.SECRET_KEY));
   const clock = await startClock(database, { unresponsive_after_ms: UNRESPONSIVE_AFTER_MS[role], log });
-  const tracing = await openTracing(config, role);
+  const tracing = await openTracing(config, role, (host) =>
+    recordOwnUse(database.db, { setting: 'OTEL_EXPORTER_OTLP_HEADERS', host }, clock.now()),
+  );
   const queue = await openQueue({ url, log, supervise: role === 'worker', tracing });
   const metrics = createMetrics();
   metrics.provide('process', () => processFamilies({ database, queue }));

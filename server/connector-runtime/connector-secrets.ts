@@ -62,7 +62,7 @@ export function secretsOf(deps: Deps, row: AccountConnectorRow): string[] {
   );
   // A reference is no secret: messages about it have to name it.
   const isSecret = (value: string) => deps.config.SECRET_REFERENCES.length === 0 || !isReference(value);
-  return [...secrets.filter(isSecret), ...tunnelSecrets(deps, row)];
+  return [...secrets, ...tunnelSecrets(deps, row)].filter(isSecret);
 }
 
 function stringsIn(value: unknown): string[] {

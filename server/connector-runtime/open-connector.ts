@@ -2,12 +2,11 @@ import type { AccountConnectorRow } from '../../db/schema/index.ts';
 import type { ConnectorContext, Recorder } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
 import { buildConnector, type BuiltConnector, type ConnectorSettings } from './build-connector.ts';
-import { withOpened } from './connector-secrets.ts';
 import { filesRootOf } from './files-root.ts';
 import { inboxOf } from './inbox/read-events.ts';
 import { type SecretUse, secretUseRecorder } from './secret-uses.ts';
 import { rotateSecret } from './rotate-secret.ts';
-import { readParameters } from './references/resolve-references.ts';
+import { readParameters } from './references/read-parameters.ts';
 import { pinHostKey, tunnelOf } from './tunnel-settings.ts';
 
 /** Provided by the code that calls the connector. */
@@ -57,7 +56,7 @@ export const settingsOf = async (
   type: row.connector_type,
   name: row.connector_name,
   parameters: await readParameters(deps, row, reach),
-  tunnel: withOpened(() => tunnelOf(deps, row)),
+  tunnel: await tunnelOf(deps, row, reach),
   datasets: row.datasets,
   filesRoot: await filesRootOf(deps, row.account_id),
   egress: deps.egress,

@@ -2,7 +2,10 @@ import { and, eq, isNull, sql } from 'drizzle-orm';
 import { accountConnectors } from '../../db/schema/index.ts';
 import { ConfigurationError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
+import { isReference } from '../platform/secret-references.ts';
 import { publicKeyOf, type SshPublicKey } from '../platform/ssh-keys.ts';
+import { readReferences } from './references/resolve-references.ts';
+import { noteValues } from './references/values-read.ts';
 import type { TunnelSettings } from './ssh-tunnel.ts';
 
 /** The tunnel in an account connector's row. */
@@ -11,10 +14,10 @@ export interface StoredTunnel extends Record<string, unknown> {
   host: string;
   port: number;
   username: string;
-  /** The public half of the SSH key, and its fingerprint. */
-  public_key: string;
-  fingerprint: string;
-  /** Encrypted for the account; `openSshKey` decrypts it. */
+  /** The public half of the SSH key, and its fingerprint. Null for a key by reference. */
+  public_key: string | null;
+  fingerprint: string | null;
+  /** The key or the reference to one, encrypted for the account. */
   encrypted_private_key: string;
   /** Fingerprint of the server's key; not set before the first login. */
   host_key_fingerprint?: string | null;
@@ -40,18 +43,40 @@ export function openSshKey(deps: Deps, account_id: string, blob: string): SshPub
   return { private_key, ...publicKeyOf(private_key) };
 }
 
-/** The tunnel of a row's connections, or null. @throws ConfigurationError when its key cannot be decrypted */
-export function tunnelOf(deps: Deps, row: TunnelledRow): TunnelSettings | null {
+/**
+ * The tunnel of a row's connections, or null. A key by reference is read at each use; `reach` records that before.
+ * @throws ConfigurationError, RetryableError when there is no key
+ */
+export async function tunnelOf(
+  deps: Deps,
+  row: TunnelledRow,
+  reach: (place: string) => Promise<void>,
+): Promise<TunnelSettings | null> {
   const stored = row.ssh_tunnel as StoredTunnel | null;
   if (!stored?.enabled) return null;
   const { host, port, username } = stored;
   const host_key_fingerprint = stored.host_key_fingerprint ?? null;
-  return { host, port, username, host_key_fingerprint, private_key: privateKeyOf(deps, row.account_id, stored) };
+  const place = { host, port, username, host_key_fingerprint };
+  const given = privateKeyOf(deps, row.account_id, stored);
+  if (!isReference(given)) return { ...place, private_key: given };
+  const { value: private_key } = await readReferences(deps, { account_id: row.account_id, value: given, reach });
+  noteValues(deps, row, secretPartsOf(private_key));
+  requireKey(private_key, given);
+  return { ...place, private_key };
+}
+
+function requireKey(private_key: string, reference: string): void {
+  try {
+    publicKeyOf(private_key);
+  } catch {
+    const message = `${reference} is not a private key for the SSH tunnel. It must be PEM or OpenSSH, without a passphrase`;
+    throw new ConfigurationError('invalid_ssh_key', message);
+  }
 }
 
 function privateKeyOf(deps: Deps, account_id: string, stored: StoredTunnel): string {
   try {
-    return openSshKey(deps, account_id, stored.encrypted_private_key).private_key;
+    return deps.secrets.open(stored.encrypted_private_key, sshKeyContext(account_id));
   } catch {
     throw new ConfigurationError('invalid_ssh_key', 'The SSH key of the tunnel cannot be decrypted. Set a new key');
   }
@@ -61,12 +86,16 @@ function privateKeyOf(deps: Deps, account_id: string, stored: StoredTunnel): str
 export function tunnelSecrets(deps: Deps, row: TunnelledRow): string[] {
   if (!row.ssh_tunnel) return [];
   try {
-    const private_key = privateKeyOf(deps, row.account_id, row.ssh_tunnel as StoredTunnel);
-    return [private_key, ...private_key.split('\n').filter((line) => line !== '' && !line.startsWith('-----'))];
+    return secretPartsOf(privateKeyOf(deps, row.account_id, row.ssh_tunnel as StoredTunnel));
   } catch {
     return [];
   }
 }
+
+const secretPartsOf = (private_key: string): string[] => [
+  private_key,
+  ...private_key.split('\n').filter((line) => line !== '' && !line.startsWith('-----')),
+];
 
 /**
  * Stores the first key that the tunnel's server presented; from then on only this key is accepted. A row that is not

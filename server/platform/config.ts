@@ -7,7 +7,7 @@ import { readOrMakeKeyFile } from './key-file.ts';
 import { isNetwork } from './net/addresses.ts';
 import { type ProviderSettings, readProviders } from './provider-settings.ts';
 
-/** The settings of the process. Only `readConfig` reads the environment. */
+/** The settings of the process. `readSettings` reads them from the environment, with secrets by reference. */
 export interface Config {
   HOST: string;
   /** 0: the operating system assigns a free port. */
@@ -327,6 +327,9 @@ function textOf(value: Config[keyof Config]): string {
   if (typeof value !== 'object') return String(value);
   return value.every((one) => typeof one === 'string') ? value.join() : JSON.stringify(value);
 }
+
+/** The variables of the process. */
+export const ENVIRONMENT: Record<string, string | undefined> = process.env;
 
 /** A variable that a setting refers to. */
 export const variable = (name: string): string | undefined => process.env[name];

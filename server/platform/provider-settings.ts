@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { isReference } from './secret-references.ts';
 
 const text = () => z.string().trim().min(1).max(2000);
 const names = () => z.array(text()).max(200);
 
 /** A client secret is never in the settings themselves, which are often kept in a repository. */
-const reference = z.string().regex(/^(env:[A-Za-z_]\w{0,200}|file:\/.{1,1000})$/, 'must be env:NAME or file:/path');
+const reference = z.string().refine(isReference, 'must be env:NAME, file:/path or vault:path#field');
 
 const Provider = z
   .strictObject({

@@ -1,7 +1,6 @@
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, normalize } from 'node:path';
 import { guardedFetch } from './net/guarded-fetch.ts';
-import type { EgressRules } from './net/egress-rules.ts';
 
 /** `env:NAME`, `file:/path` and `vault:path#field` name a place that a secret is read from when it is needed. */
 const REFERENCE = /^(env:[A-Za-z_][A-Za-z0-9_]{0,200}|file:\/[^\0]{1,1000}|vault:[^\0#]{1,500}#[^\0#]{1,200})$/;
@@ -21,16 +20,22 @@ export class ReferenceError extends Error {
   }
 }
 
-/** What the operator allows, and where it is read. */
-export interface ReferenceRules {
-  /** Beginnings of references that accounts may use. `{account_id}` stands for the account. */
-  SECRET_REFERENCES: readonly string[];
+/** Where `vault:` is read. */
+export interface VaultSettings {
   VAULT_ADDR: string | null;
   /** A token, or `file:/path` of one. */
   VAULT_TOKEN: string | null;
   VAULT_NAMESPACE: string | null;
+}
+
+/** What the operator allows, and where it is read. */
+export interface ReferenceRules extends VaultSettings {
+  /** Beginnings of references that accounts may use. `{account_id}` stands for the account. */
+  SECRET_REFERENCES: readonly string[];
   DATA_DIR: string;
 }
+
+type Variable = (name: string) => string | undefined;
 
 /**
  * Whether an account may use a reference. Settings of the service are never allowed, whatever the operator lists: they
@@ -49,20 +54,29 @@ export function checkReference(rules: ReferenceRules, account_id: string, refere
   );
 }
 
-/** The secret at a reference that `checkReference` allows. @throws ReferenceError */
+/** The secret at a reference of an account, which `checkReference` has to allow. @throws ReferenceError */
 export async function readReference(
   rules: ReferenceRules,
   reference: string,
-  from: { account_id: string; egress: EgressRules; variable: (name: string) => string | undefined },
+  from: { account_id: string; variable: Variable },
 ): Promise<string> {
   checkReference(rules, from.account_id, reference);
-  const [kind, place] = partsOf(reference);
-  if (kind === 'vault') return readVault(rules, place, from.egress);
-  if (kind === 'file') refuseOtherFolders(rules, reference, from.account_id);
-  const secret = readLocalReference(reference, from.variable);
-  if (secret !== null) return secret;
-  throw new ReferenceError('not_found', `${reference} holds nothing on this machine. Set it where the worker runs`);
+  if (reference.startsWith('file:')) refuseOtherFolders(rules, reference, from.account_id);
+  return readOwnReference(rules, reference, from.variable);
 }
+
+/** The secret at a reference of the operator, who may name any place. @throws ReferenceError */
+export async function readOwnReference(vault: VaultSettings, reference: string, variable: Variable): Promise<string> {
+  const [kind, place] = partsOf(reference);
+  if (kind === 'vault') return readVault(vault, place);
+  const secret = readLocalReference(reference, variable);
+  if (secret !== null) return secret;
+  throw new ReferenceError('not_found', `${reference} holds nothing on this machine. Set it where the service runs`);
+}
+
+/** Where reading a reference sends the token of Vault. Null: nowhere. */
+export const vaultHostOf = ({ VAULT_ADDR }: VaultSettings, reference: string): string | null =>
+  reference.startsWith('vault:') && VAULT_ADDR !== null ? new URL(VAULT_ADDR).host : null;
 
 /** A link must not lead out of the folder, nor a folder of links into the data of this service. */
 function refuseOtherFolders(rules: ReferenceRules, reference: string, account_id: string): void {
@@ -90,7 +104,7 @@ function refuseOtherFolders(rules: ReferenceRules, reference: string, account_id
 }
 
 /** `env:NAME` or `file:/path`. Null: there is nothing. */
-export function readLocalReference(reference: string, variable: (name: string) => string | undefined): string | null {
+function readLocalReference(reference: string, variable: Variable): string | null {
   const [kind, place] = partsOf(reference);
   if (kind === 'env') return variable(place) || null;
   try {
@@ -108,9 +122,9 @@ function partsOf(reference: string): [kind: string, place: string] {
 }
 
 /** Version 2 of the key-value engine of HashiCorp Vault, and of servers with its protocol. */
-async function readVault(rules: ReferenceRules, place: string, egress: EgressRules): Promise<string> {
+async function readVault(vault: VaultSettings, place: string): Promise<string> {
   const [path = '', field = ''] = place.split('#');
-  const body = (await answerOf(rules, path, egress)) as { data?: { data?: Record<string, unknown> | null } } | null;
+  const body = (await answerOf(vault, path)) as { data?: { data?: Record<string, unknown> | null } } | null;
   const fields = body?.data?.data ?? {};
   const value = Object.hasOwn(fields, field) ? fields[field] : undefined;
   if (typeof value === 'string' && value !== '') return value;
@@ -120,18 +134,24 @@ async function readVault(rules: ReferenceRules, place: string, egress: EgressRul
   );
 }
 
-async function answerOf(rules: ReferenceRules, path: string, egress: EgressRules): Promise<unknown> {
-  const { VAULT_ADDR, VAULT_NAMESPACE } = rules;
-  const token = rules.VAULT_TOKEN?.startsWith('file:')
-    ? readLocalReference(rules.VAULT_TOKEN, () => undefined)
-    : rules.VAULT_TOKEN;
-  if (VAULT_ADDR === null || token === null) {
+function tokenOf(vault: VaultSettings, path: string): string {
+  const { VAULT_TOKEN: token } = vault;
+  if (vault.VAULT_ADDR === null || token === null) {
     throw new ReferenceError('not_found', `vault:${path} cannot be read without VAULT_ADDR and VAULT_TOKEN`);
   }
-  const url = `${VAULT_ADDR.replace(/\/+$/, '')}/v1/${path.split('/').map(encodeURIComponent).join('/')}`;
+  if (!token.startsWith('file:')) return token;
+  const read = readLocalReference(token, () => undefined);
+  if (read !== null) return read;
+  throw new ReferenceError('not_found', `vault:${path} cannot be read: VAULT_TOKEN is ${token}, which holds no token`);
+}
+
+async function answerOf(vault: VaultSettings, path: string): Promise<unknown> {
+  const { VAULT_ADDR, VAULT_NAMESPACE } = vault;
+  const token = tokenOf(vault, path);
+  const url = `${VAULT_ADDR!.replace(/\/+$/, '')}/v1/${path.split('/').map(encodeURIComponent).join('/')}`;
   const headers = { 'x-vault-token': token, ...(VAULT_NAMESPACE !== null && { 'x-vault-namespace': VAULT_NAMESPACE }) };
   // The operator names the address, which may be private and without TLS.
-  const send = guardedFetch({ ...egress, internal: true, http: true });
+  const send = guardedFetch({ allow: [], internal: true, http: true });
   const unreachable = (cause: string) => new ReferenceError('unreachable', `vault:${path} could not be read: ${cause}`);
   let response: Response;
   let body: unknown;
@@ -144,8 +164,9 @@ async function answerOf(rules: ReferenceRules, path: string, egress: EgressRules
   if (response.ok) return body;
   if (response.status === 404) throw new ReferenceError('not_found', `vault:${path} does not exist`);
   if (response.status !== 403 && response.status !== 400) throw unreachable(`status ${response.status}`);
+  // Vault tells these apart for nobody: a path that its token may not read need not exist.
   throw new ReferenceError(
     'refused',
-    `Vault refuses vault:${path} with status ${response.status}. Check the policy of its token`,
+    `Vault refuses vault:${path} with status ${response.status}. Check VAULT_TOKEN, its policy, VAULT_NAMESPACE, and that the path of version 2 contains /data/`,
   );
 }

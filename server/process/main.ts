@@ -1,7 +1,8 @@
-import { type Config, ConfigError, environmentOf, isPortSet, readConfig } from '../platform/config.ts';
+import { type Config, ConfigError, environmentOf, isPortSet } from '../platform/config.ts';
 import type { ServiceRole } from '../../db/service-role.ts';
 import type { Deps } from '../deps.ts';
 import { openLog } from '../platform/log.ts';
+import { readSettings } from '../platform/settings-by-reference.ts';
 import { readWorkerFlags } from '../worker/worker-command.ts';
 import type { Bootstrapped } from './bootstrap.ts';
 import { OPERATOR_COMMANDS } from './commands/operator-commands.ts';
@@ -28,7 +29,7 @@ interface Start {
 
 /** Starts API, worker and, without DATABASE_URL, the embedded database (`all`); or the API or the worker alone. */
 async function main(mode: string, flags: string[]): Promise<void> {
-  const config = readConfig();
+  const config = await readSettings();
   const shutdown = handleSignals(openLog(config.LOG_LEVEL));
   try {
     const start = { shutdown, wait_ms: flags.includes(NO_WAIT) ? 0 : DATABASE_WAIT_MS };
@@ -202,7 +203,7 @@ function complain(error: unknown, more = ''): void {
 export async function runService([mode = 'all', ...flags]: string[]): Promise<void> {
   try {
     const command = OPERATOR_COMMANDS[mode];
-    if (command) process.exit(await (await command())(readConfig(), flags, say));
+    if (command) process.exit(await (await command())(await readSettings(), flags, say));
     await main(mode, flags);
   } catch (error) {
     complain(error);

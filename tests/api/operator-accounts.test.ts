@@ -50,7 +50,15 @@ async function onFullDisk(...words: string[]) {
   const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 0; exec "$@"', 'sh', process.execPath, main, 'account'];
   const { DATABASE_URL, DATA_DIR, SECRET_KEY, OBJECT_STORE_URL } = config;
   const child = Bun.spawn([...limited, ...words], {
-    env: { ...process.env, DATABASE_URL, DATA_DIR, SECRET_KEY, OBJECT_STORE_URL, LOG_LEVEL: 'silent' },
+    env: {
+      ...process.env,
+      DATABASE_URL: 'env:OF_SERVICE',
+      OF_SERVICE: DATABASE_URL,
+      DATA_DIR,
+      SECRET_KEY,
+      OBJECT_STORE_URL,
+      LOG_LEVEL: 'silent',
+    },
     stdout: 'ignore',
     stderr: 'pipe',
   });

@@ -55,7 +55,7 @@ vault.on(`/v1/secret/data/${account_id}/sealed`, () => Response.json({ errors: [
 vault.on(`/v1/secret/data/${account_id}/denied`, () => Response.json({ errors: [] }, { status: 403 }));
 
 const read = (reference: string, rules: object = {}) =>
-  readReference({ ...deps.config, ...rules }, reference, { account_id, egress: deps.egress, variable });
+  readReference({ ...deps.config, ...rules }, reference, { account_id, variable });
 
 describe('a reference', () => {
   test.each(['env:TEST_PIPELINE_TOKEN', `file:${own}/password`, `vault:secret/data/${account_id}/crm#password`])(
@@ -93,6 +93,9 @@ describe('a reference', () => {
       reason: 'unreachable',
     });
     await expect(read(reference, { VAULT_TOKEN: 'wrong' })).rejects.toMatchObject({ reason: 'refused' });
+    await expect(read(reference, { VAULT_TOKEN: `file:${folder}/none` })).rejects.toThrow(
+      /file:.*none, which holds no/,
+    );
     const { DATA_DIR } = deps.config;
     writeFileSync(join(DATA_DIR, 'own-file'), VALUE);
     const listed = { SECRET_REFERENCES: [`file:${DATA_DIR}/`] };
@@ -142,6 +145,16 @@ describe('a source with a secret by reference', () => {
     const uses = await deps.db.select().from(auditEvents).where(eq(auditEvents.kind, 'secret_use'));
     const hosts = uses.map(({ details }) => details?.host);
     expect(hosts).toEqual(expect.arrayContaining(['env:TEST_PIPELINE_TOKEN', new URL(server.url).host]));
+  });
+
+  test('is in the audit log as a use of the token of Vault, too', async () => {
+    const { body: created } = await create(`vault:secret/data/${account_id}/crm#password`);
+    await call('POST', `/account_connectors/${created.id}/login`);
+    expect((await rowOf(created.id)).status).toBe('active');
+    const uses = await deps.db.select().from(auditEvents).where(eq(auditEvents.resource_id, 'VAULT_TOKEN'));
+    expect(uses).toMatchObject([
+      { kind: 'secret_use', action: 'read_secret', details: { host: new URL(vault.url).host } },
+    ]);
   });
 
   test('names what is missing, and is refused when the operator does not allow it', async () => {

@@ -158,6 +158,15 @@ describe('a sign-in by a provider', () => {
     });
   });
 
+  test('is in the audit log as a use of the client secret', async () => {
+    await signIn(ADA);
+    const uses = await deps.db.select().from(auditEvents).where(eq(auditEvents.resource_id, 'OIDC_PROVIDERS'));
+    const { host } = new URL(provider.issuer);
+    expect(uses.filter(({ details }) => details?.host === host)).toMatchObject([
+      { kind: 'secret_use', action: 'sign_in', actor_type: 'system' },
+    ]);
+  });
+
   test('lists sessions of keys and of providers, and ends one', async () => {
     const { one } = await signIn(person('lister'));
     const { one: second } = await signIn(person('lister'));
@@ -438,7 +447,10 @@ test('GET /console/providers lists the buttons without settings', async () => {
 test.each([
   ['{}', 'must be a JSON list or the path of a file'],
   ['[{"id": "A"}]', 'is invalid at 0.id: must be lower-case'],
-  [JSON.stringify([{ ...common, id: 'a', client_secret: 'plain text' }]), 'must be env:NAME or file:/path'],
+  [
+    JSON.stringify([{ ...common, id: 'a', client_secret: 'plain text' }]),
+    'must be env:NAME, file:/path or vault:path#field',
+  ],
   [JSON.stringify([{ ...common, id: 'a', unknown: 1 }]), 'Unrecognized key'],
   [JSON.stringify([{ ...common, id: 'a', roles: { a: ['Viewer'] } }]), 'needs groups_claim for roles'],
 ])('the setting %s is refused', (setting, message) => {

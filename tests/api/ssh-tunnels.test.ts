@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { rmSync, writeFileSync } from 'node:fs';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors } from '../../db/schema/index.ts';
@@ -11,13 +12,15 @@ import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { getStreamRuns, networkLog, runEnded } from '../support/pipeline.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
+import { temporaryFolder } from '../support/postgres.ts';
 import { sshdMissing, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import { spawnWorker } from '../support/worker-process.ts';
 
 setDefaultTimeout(120_000);
 
-const service = await testDeps();
+const keys = temporaryFolder();
+const service = await testDeps({ config: { SECRET_REFERENCES: [`file:${keys}/`] } });
 const { deps, account_id } = service;
 const { call } = testApi(service);
 const make = makerOf(call);
@@ -147,6 +150,52 @@ describe.skipIf(sshdMissing !== null)('a source or destination behind a tunnel',
     expect((await show('destination', pinned.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBe(sshd.fingerprint);
     await update(pinned.body.id, { ssh_tunnel: { host_key_fingerprint: sshd.fingerprint }, ...again });
     expect((await show('destination', pinned.body.id)).ssh_tunnel.refused_host_key_fingerprint).toBeNull();
+  });
+});
+
+describe.skipIf(sshdMissing !== null)('a tunnel with a key by reference', () => {
+  const { private_key, public_key } = generateSshKey('by reference');
+  const reference = `file:${keys}/jump`;
+
+  test('reads the key at each use, shows the reference nowhere as a key, and logs no line of it', async () => {
+    writeFileSync(`${keys}/jump`, private_key);
+    sshd.authorize(public_key);
+    const by = { host: sshd.host, port: sshd.port, username: sshd.username, private_key: reference };
+    const { status, body } = await create('destination', to.url, by);
+    expect([status, body.status_message, body.status]).toEqual([201, null, 'active']);
+    expect(body.ssh_tunnel).toMatchObject({ public_key: null, fingerprint: null });
+    const { body: uses } = await call('GET', `/account_connectors/${body.id}/secret_uses`);
+    expect(uses.toReversed().map(({ host }: { host: string }) => host)).toEqual([
+      reference,
+      `127.0.0.1:${sshd.port}`,
+      new URL(to.url).host,
+    ]);
+    const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, body.id));
+    expect(JSON.stringify(row)).not.toContain('by reference');
+    const redactor = redactorOf(deps, [row!]);
+    for (const line of private_key.split('\n').slice(1, -2)) expect(redactor.text(`key ${line}`)).not.toContain(line);
+    expect(redactor.text(reference)).toBe(reference);
+    writeFileSync(`${keys}/jump`, 'no key');
+    await login(body.id);
+    const damaged = await show('destination', body.id);
+    expect([damaged.status_reason, damaged.status_message]).toEqual([
+      'invalid_ssh_key',
+      `${reference} is not a private key for the SSH tunnel. It must be PEM or OpenSSH, without a passphrase`,
+    ]);
+    rmSync(`${keys}/jump`);
+    await login(body.id);
+    expect((await show('destination', body.id)).status_reason).toBe('secret_not_found');
+  });
+
+  test('refuses one that the installation does not allow, and a public key beside it', async () => {
+    const by = { host: sshd.host, port: sshd.port, username: sshd.username };
+    const elsewhere = await create('destination', to.url, { ...by, private_key: 'file:/etc/ssh/key' });
+    expect(elsewhere).toMatchObject({
+      status: 400,
+      body: { code: 'secret_reference_not_allowed', field: 'ssh_tunnel.private_key' },
+    });
+    const both = await create('destination', to.url, { ...by, private_key: reference, public_key });
+    expect(both).toMatchObject({ status: 400, body: { code: 'invalid_ssh_key', field: 'ssh_tunnel.public_key' } });
   });
 });
 

@@ -1,6 +1,8 @@
 import { afterAll, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { z } from 'zod';
+import { auditEvents } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { startHttpServer } from '../support/http-server.ts';
@@ -67,6 +69,9 @@ const eventsOf = async (run_id: string) => {
   return found();
 };
 
+const usesOfKey = () =>
+  service.deps.db.select().from(auditEvents).where(eq(auditEvents.resource_id, 'OPENLINEAGE_API_KEY'));
+
 test('a run reports its start and its end, with datasets and the origin of each column', async () => {
   await source`create table orders (id int primary key, total numeric(8, 2))`;
   await source`insert into orders values (1, 10.5), (2, 20)`;
@@ -80,6 +85,9 @@ test('a run reports its start and its end, with datasets and the origin of each 
   const run_id = await start();
   expect(await runEnded(service, run_id)).toMatchObject({ status: 'succeeded' });
   const [began, ended] = await eventsOf(run_id);
+  expect(await usesOfKey()).toMatchObject([
+    { kind: 'secret_use', action: 'report_lineage', details: { host: new URL(receiver.url).host } },
+  ]);
   const input = { namespace: namespaceOf(from.url), name: `${databaseOf(from.url)}.public.orders` };
   const output = { namespace: namespaceOf(to.url), name: `${databaseOf(to.url)}.loaded.orders` };
   const job = { namespace: `data-pipelines/${service.account_id}`, name: connection.name };

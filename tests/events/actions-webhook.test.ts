@@ -10,6 +10,7 @@ import { verifySignature, webhookReceiver } from '../support/webhook-receiver.ts
 const receiver = webhookReceiver();
 const { deps, call, trigger, emitEvent, evaluate, failed, settled, casesOf, eventsOf } = await deliveringService({
   EGRESS_ALLOW: [receiver.allow],
+  SECRET_REFERENCES: ['env:TEST_HOOK_'],
 });
 
 describe('call_webhook', () => {
@@ -81,6 +82,48 @@ describe('call_webhook', () => {
       },
     ]);
     expect((await usesOf(open.id)).filter(({ kind }) => kind === 'secret_use')).toEqual([]);
+  });
+
+  test('reads secrets by reference at each attempt, as uses in the audit log', async () => {
+    receiver.answer = () => new Response();
+    process.env.TEST_HOOK_TOKEN = 'Bearer of-the-environment';
+    process.env.TEST_HOOK_SECRET = SECRET;
+    const by = { secret: 'env:TEST_HOOK_SECRET', headers: { authorization: 'env:TEST_HOOK_TOKEN', 'x-mine': 'yes' } };
+    const created = await trigger(hook('/referred', by));
+    await failed(created);
+    await settled(created);
+    const [received] = receiver.to('/referred');
+    expect(verifySignature(received!, SECRET)).toMatchObject({ event: 'connection_failed' });
+    const headers = Object.fromEntries(received!.headers);
+    expect([headers.authorization, headers['x-mine']]).toEqual(['Bearer of-the-environment', 'yes']);
+    const uses = await deps.db.select().from(auditEvents).where(eq(auditEvents.resource_id, created.id));
+    const hosts = uses.filter(({ kind }) => kind === 'secret_use').map(({ details }) => details?.host);
+    expect(hosts).toEqual(['env:TEST_HOOK_SECRET', 'env:TEST_HOOK_TOKEN', new URL(receiver.url).host]);
+  });
+
+  test.each([
+    ['env:TEST_HOOK_MISSING', 'secret_not_found'],
+    ['env:TEST_HOOK_SHORT', 'invalid_secret'],
+  ])('fails once with the secret %s: %s', async (secret, code) => {
+    process.env.TEST_HOOK_SHORT = 'short';
+    const created = await trigger(hook('/never', { secret }));
+    await failed(created);
+    expect(await settled(created)).toMatchObject([
+      { status: 'failed', attempts: 1, error: expect.stringContaining(`${code}: `) },
+    ]);
+    expect(receiver.to('/never')).toEqual([]);
+  });
+
+  test('refuses references that the installation does not allow', async () => {
+    const refused = async (rest: object) =>
+      (await call('POST', '/automation/triggers', { name: uniqueName('hook'), rule: 'true', ...hook('/no', rest) }))
+        .body;
+    const code = 'secret_reference_not_allowed';
+    expect(await refused({ secret: 'env:SECRET_KEY' })).toMatchObject({ code, field: 'actions.0.secret' });
+    expect(await refused({ headers: { 'x-key': 'file:/etc/shadow' } })).toMatchObject({
+      code,
+      field: 'actions.0.headers',
+    });
   });
 
   test('escapes JSON template values', async () => {

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
+import { auditEvents } from '../../db/schema/index.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { type Machine, makeMachines } from '../support/machines.ts';
 import { getStreamRuns, makePipeline, networkLog, runEnded } from '../support/pipeline.ts';
@@ -116,6 +118,11 @@ test(`several machines share a run; one is killed, one leaves, one joins midway 
   const logged = new Set((await networkLog(service, run.id)).map(({ stream_name }) => stream_name));
   expect(logged.size).toBe(STREAMS);
   for (const { machine } of [first, second, third]) expect(machine.files()).toEqual([]);
+  // One entry of each process and host: a worker that is killed early may have stored nothing.
+  const uses = await service.deps.db.select().from(auditEvents).where(eq(auditEvents.resource_id, 'OBJECT_STORE_URL'));
+  expect(uses.length).toBeGreaterThan(1);
+  for (const use of uses) expect(use).toMatchObject({ kind: 'secret_use', action: 'store_object', account_id: null });
+  expect(uses.map(({ details }) => details?.host)).toContain(`${store.host}:${store.port}`);
 }, 240_000);
 
 test.skipIf(!machines.isolated)(

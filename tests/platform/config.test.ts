@@ -1,7 +1,9 @@
-import { expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError, environmentOf, readConfig } from '../../server/platform/config.ts';
+import { readSettings } from '../../server/platform/settings-by-reference.ts';
+import { startHttpServer } from '../support/http-server.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 
 const folder = temporaryFolder();
@@ -124,4 +126,61 @@ test('a child process reads the same settings from its environment', () => {
   const config = readConfig({ DATA_DIR: folder, SECRET_KEY: KEY, PORT: '0', DEMO: '0', WORKER_CONCURRENCY: '7' });
   const url = 'postgres://somebody@127.0.0.1:1/pipelines';
   expect(readConfig(environmentOf(config, url))).toEqual({ ...config, DATABASE_URL: url, DATABASE_OWNER_URL: null });
+});
+
+describe('secrets of settings by reference', () => {
+  const vault = startHttpServer();
+  afterAll(() => vault.close());
+  vault.on('/v1/kv/data/service', ({ headers }) =>
+    headers['x-vault-token'] === 'of-the-agent'
+      ? Response.json({ data: { data: { smtp: 'smtps://me:secret@mail.example.org' } } })
+      : Response.json({ errors: ['permission denied'] }, { status: 403 }),
+  );
+  const write = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return `file:${join(folder, name)}`;
+  };
+  const base = {
+    DATA_DIR: folder,
+    SECRET_KEY: KEY,
+    VAULT_ADDR: vault.url,
+    VAULT_TOKEN: write('token', 'of-the-agent\n'),
+  };
+
+  test('are read from variables, files and Vault', async () => {
+    const config = await readSettings({
+      ...base,
+      SECRET_KEY: write('key', `${KEY}\n`),
+      DATABASE_URL: 'env:OF_THE_DATABASE',
+      OF_THE_DATABASE: 'postgres://me:secret@db.example.org/pipelines',
+      SMTP_URL: 'vault:kv/data/service#smtp',
+      OBJECT_STORE_URL: write('store', 's3://key:secret@bucket/'),
+    });
+    expect(config).toMatchObject({
+      SECRET_KEY: KEY,
+      DATABASE_URL: 'postgres://me:secret@db.example.org/pipelines',
+      SMTP_URL: 'smtps://me:secret@mail.example.org',
+      OBJECT_STORE_URL: 's3://key:secret@bucket/',
+    });
+    expect(readConfig(environmentOf(config, config.DATABASE_URL!))).toMatchObject({ SMTP_URL: config.SMTP_URL });
+  });
+
+  test('leave addresses as they are', async () => {
+    const OBJECT_STORE_URL = `file://${folder}/objects`;
+    expect(await readSettings({ ...base, OBJECT_STORE_URL })).toMatchObject({ OBJECT_STORE_URL });
+  });
+
+  test.each([
+    ['DATABASE_URL', 'env:NOT_SET', 'names a secret that cannot be read: env:NOT_SET holds nothing on this machine'],
+    ['SECRET_KEY', `file:${folder}/none`, 'names a secret that cannot be read: file:'],
+    ['OBJECT_STORE_URL', `file:${folder}`, 'names a secret that cannot be read: file:'],
+    ['SMTP_URL', 'vault:kv/data/service', 'must be env:NAME, file:/path, vault:path#field, or the value itself'],
+    ['SMTP_URL', 'vault:kv/data/service#none', 'names a secret that cannot be read: vault:kv/data/service has no text'],
+    ['SMTP_URL', write('plain', 'http://mail.example.org'), 'must be an smtp:// or smtps:// URL'],
+  ])('%s=%s stops the start with one line that names the variable', async (name, value, message) => {
+    const reading = readSettings({ ...base, [name]: value });
+    await expect(reading).rejects.toBeInstanceOf(ConfigError);
+    await expect(reading).rejects.toThrow(`${name} ${message}`);
+    await expect(reading).rejects.not.toThrow('example.org');
+  });
 });

@@ -1,6 +1,8 @@
 import { afterAll, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { z } from 'zod';
+import { auditEvents } from '../../db/schema/index.ts';
 import { closeDeps, createDeps } from '../../server/deps.ts';
 import { NO_TRACING, within } from '../../server/platform/tracing/span.ts';
 import { createIsolation } from '../../server/worker/isolate-stream.ts';
@@ -114,6 +116,9 @@ test('a trace leads from the request over the queue to the requests of the sourc
   await run({}, { traceparent: `00-${trace}-${'b'.repeat(16)}-01` });
   const ofTrace = () => spans.filter(({ traceId }) => traceId === trace);
   await until(() => ofTrace().some(({ name }) => name === 'GET'));
+  const { db } = service.deps;
+  const uses = await db.select().from(auditEvents).where(eq(auditEvents.resource_id, 'OTEL_EXPORTER_OTLP_HEADERS'));
+  expect(uses[0]).toMatchObject({ kind: 'secret_use', action: 'send_traces', details: { host } });
   const named = (name: string) => ofTrace().filter((span) => span.name === name);
   const [request] = named('POST /connections/{connection_id}/run');
   expect(request).toMatchObject({ parentSpanId: 'b'.repeat(16), kind: 2 });

@@ -1,7 +1,9 @@
 import { Webhook } from 'standardwebhooks';
 import { auditEvents } from '../../../db/schema/index.ts';
 import type { Deps } from '../../deps.ts';
-import type { ActionOf } from '../triggers/action-schema.ts';
+import { ConfigurationError, RetryableError } from '../../connectors/contract/errors.ts';
+import { resolveReferences } from '../../connector-runtime/references/resolve-references.ts';
+import { type ActionOf, WebhookSecrets } from '../triggers/action-schema.ts';
 import { renderTemplate } from '../render-template.ts';
 import { openActions } from '../triggers/action-secrets.ts';
 import { eventPayload } from '../../events/variables.ts';
@@ -24,11 +26,12 @@ export async function callWebhook(
 ): Promise<void> {
   const { delivery, trigger } = job;
   const opened = openActions(deps.secrets, trigger)[delivery.action_index] as typeof action;
-  const { secret, url, headers: own } = opened;
+  const { url } = opened;
   const body = bodyOf(deps, job, action.payload_template);
+  const { secret, headers: own } = await readSecrets(deps, job, opened);
   const headers = { ...own, ...signed({ id: delivery.id, body, secret, at: deps.now() }) };
   // What is stored of an action with secrets is masked.
-  if (!Bun.deepEquals(opened, action)) await recordUse(deps, job, url);
+  if (!Bun.deepEquals(opened, action)) await recordUse(deps, job, new URL(url).host);
   const late = AbortSignal.timeout(TIMEOUT_MS);
   const send = guardedFetch(deps.egress);
   let response: Response;
@@ -48,8 +51,30 @@ export async function callWebhook(
   requireSuccess(response, deps.now());
 }
 
-/** Each attempt is in the audit log before its secrets are sent. */
-async function recordUse(deps: Deps, { trigger, delivery, event }: Message, url: string): Promise<void> {
+/** The secrets of a webhook, those by reference included. @throws DeliveryError */
+async function readSecrets(
+  deps: Deps,
+  job: Message,
+  { secret, headers }: ActionOf<'call_webhook'>,
+): Promise<WebhookSecrets> {
+  const { account_id } = job.trigger;
+  const reach = (reference: string) => recordUse(deps, job, reference);
+  try {
+    const { value, read } = await resolveReferences(deps, { account_id, value: { secret, headers }, reach });
+    if (read.length === 0) return value;
+    const parsed = WebhookSecrets.safeParse(value);
+    if (parsed.success) return parsed.data;
+    const [{ message, path } = { message: '', path: [] }] = parsed.error.issues;
+    throw permanent('invalid_secret', `The value of ${path.join('.')} cannot be sent: ${message}`);
+  } catch (error) {
+    if (error instanceof RetryableError) throw temporary(error.code, error.message);
+    if (error instanceof ConfigurationError) throw permanent(error.code, error.message);
+    throw error;
+  }
+}
+
+/** Each attempt is in the audit log before its secrets are read by reference, and before they are sent. */
+async function recordUse(deps: Deps, { trigger, delivery, event }: Message, host: string): Promise<void> {
   const { connection_run_id } = event;
   await deps.db.insert(auditEvents).values({
     account_id: trigger.account_id,
@@ -59,7 +84,7 @@ async function recordUse(deps: Deps, { trigger, delivery, event }: Message, url:
     resource_type: 'trigger',
     resource_id: trigger.id,
     resource_name: trigger.name,
-    details: { host: new URL(url).host, delivery_id: delivery.id, ...(connection_run_id && { connection_run_id }) },
+    details: { host, delivery_id: delivery.id, ...(connection_run_id && { connection_run_id }) },
   });
 }
 

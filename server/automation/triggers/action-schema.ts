@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MASK } from '../../platform/mask.ts';
+import { isReference } from '../../platform/secret-references.ts';
 import { isJsonTemplate } from '../render-template.ts';
 
 const id = () => z.guid().toLowerCase();
@@ -46,16 +47,22 @@ const SendEmail = z
     description: 'Requires `SMTP_URL`. Without it, each delivery fails with `mail_not_configured`.',
   });
 
+const SECRET_FORM = 'A secret is whsec_ followed by 24 to 64 bytes in base64, or any text of at least 16 characters';
+
+/** The secrets of a webhook as they are sent. */
+export const WebhookSecrets = z.object({
+  headers: headers(),
+  secret: z.string().refine(isWebhookSecret, SECRET_FORM).nullable(),
+});
+export type WebhookSecrets = z.infer<typeof WebhookSecrets>;
+
 const CallWebhook = z
   .strictObject({
     type: z.literal('call_webhook'),
     url: text(1, 2000).refine(isWebAddress, 'Not a valid https:// URL'),
     headers: headers(),
     secret: text(1, 300)
-      .refine(
-        isWebhookSecret,
-        'A secret is whsec_ followed by 24 to 64 bytes in base64, or any text of at least 16 characters',
-      )
+      .refine((secret) => isReference(secret) || isWebhookSecret(secret), SECRET_FORM)
       .nullable()
       .default(null)
       .meta({

@@ -7,6 +7,7 @@ import { ApiError, badRequest } from '../../platform/errors.ts';
 import { checkUrl } from '../../platform/net/guarded-fetch.ts';
 import { EgressError } from '../../platform/net/egress-rules.ts';
 import type { Permission } from '../../api/permissions.ts';
+import { refuseReferences } from '../../api/refuse-references.ts';
 import { chatChannels } from '../../connector-runtime/chat-channels.ts';
 
 interface Caller {
@@ -50,7 +51,7 @@ export function requireActionPermissions(
 async function validateAction(ctx: Caller, action: TriggerAction, field: string): Promise<void> {
   if (action.type === 'send_chat_message') await validateChat(ctx, action, field);
   else if (action.type === 'send_email') await validateRecipients(ctx, action, field);
-  else if (action.type === 'call_webhook') validateAddress(ctx, action, field);
+  else if (action.type === 'call_webhook') validateWebhook(ctx, action, field);
   else if (action.type === 'run_connection') await validateConnection(ctx, action, field);
 }
 
@@ -101,9 +102,10 @@ async function validateRecipients(ctx: Caller, action: ActionOf<'send_email'>, f
   });
 }
 
-function validateAddress({ deps }: Caller, action: ActionOf<'call_webhook'>, field: string): void {
+function validateWebhook(ctx: Caller, action: ActionOf<'call_webhook'>, field: string): void {
+  for (const name of ['headers', 'secret'] as const) refuseReferences(ctx, action[name], { field: `${field}.${name}` });
   try {
-    checkUrl(new URL(action.url), deps.egress);
+    checkUrl(new URL(action.url), ctx.deps.egress);
   } catch (error) {
     if (!(error instanceof EgressError)) throw error;
     throw badRequest('address_not_allowed', error.message, { field: `${field}.url`, reason: error.code });

@@ -6,7 +6,7 @@ import { parseParameters } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import type { Deps } from '../../deps.ts';
 import { SYSTEM_ACTOR } from '../../events/emit.ts';
-import { readParameters } from '../references/resolve-references.ts';
+import { readParameters } from '../references/read-parameters.ts';
 import { secretUseRecorder } from '../secret-uses.ts';
 
 /** A source with an address, as it was loaded. Commits refuse one that has changed since. */

@@ -1,33 +1,37 @@
-import type { AccountConnectorRow } from '../../../db/schema/index.ts';
 import { ConfigurationError, RetryableError } from '../../connectors/contract/errors.ts';
 import type { Deps } from '../../deps.ts';
-import { variable } from '../../platform/config.ts';
-import { isReference, readReference, ReferenceError } from '../../platform/secret-references.ts';
-import { openSecrets, withOpened } from '../connector-secrets.ts';
-import { noteValues } from './values-read.ts';
+import { isReference, ReferenceError } from '../../platform/secret-references.ts';
+import { readSecret } from './read-secret.ts';
 
-type Values = Record<string, unknown>;
+interface Source<Value> {
+  account_id: string;
+  value: Value;
+  /** Records each reference before it is read. */
+  reach(place: string): Promise<void>;
+}
 
 /**
- * A row's parameters with its secrets, those by reference included. They are read at each use and stored nowhere.
- * `reach` records each reference that is read, before it is read.
+ * Replaces the references in secrets of an account by what they name, at any depth. `read` has the secrets found. Without
+ * SECRET_REFERENCES, values in this form are secrets like any other.
  * @throws ConfigurationError, RetryableError when a reference gives no secret
  */
-export async function readParameters(
+export const resolveReferences = async <Value>(
   deps: Deps,
-  row: AccountConnectorRow,
-  reach: (place: string) => Promise<void>,
-): Promise<Values> {
-  const secrets = withOpened(() => openSecrets(deps, row));
-  // Without the setting, values in this form are secrets like any other.
-  if (deps.config.SECRET_REFERENCES.length === 0) return { ...row.parameters, ...secrets };
+  from: Source<Value>,
+): Promise<{ value: Value; read: string[] }> =>
+  deps.config.SECRET_REFERENCES.length === 0 ? { value: from.value, read: [] } : readReferences(deps, from);
+
+/** The same for values that can only be references in this form. */
+export async function readReferences<Value>(
+  deps: Deps,
+  { account_id, value, reach }: Source<Value>,
+): Promise<{ value: Value; read: string[] }> {
   const found = new Map<string, string>();
-  for (const reference of new Set(referencesIn(secrets))) {
+  for (const reference of new Set(referencesIn(value))) {
     await reach(reference);
-    found.set(reference, await read(deps, row, reference));
+    found.set(reference, await read(deps, account_id, reference));
   }
-  if (found.size > 0) noteValues(deps, row, [...found.values()]);
-  return { ...row.parameters, ...(replaced(secrets, found) as Values) };
+  return { value: replaced(value, found) as Value, read: [...found.values()] };
 }
 
 /** All references in a value, at any depth. */
@@ -45,10 +49,9 @@ function replaced(value: unknown, found: ReadonlyMap<string, string>): unknown {
 
 const CODES = { not_allowed: 'secret_reference_not_allowed', not_found: 'secret_not_found', refused: 'secret_refused' };
 
-async function read(deps: Deps, row: AccountConnectorRow, reference: string): Promise<string> {
+async function read(deps: Deps, account_id: string, reference: string): Promise<string> {
   try {
-    const { account_id } = row;
-    return await readReference(deps.config, reference, { account_id, egress: deps.egress, variable });
+    return await readSecret(deps, reference, account_id);
   } catch (error) {
     if (!(error instanceof ReferenceError)) throw error;
     if (error.reason === 'unreachable') throw new RetryableError('secret_store_unreachable', error.message);

@@ -3,8 +3,8 @@ import type { AccountConnectorRow } from '../../../db/schema/index.ts';
 import type { Deps } from '../../deps.ts';
 
 const MAX_ROWS = 1000;
-/** A secret that was replaced can still stand in a message about the work before. */
-const MAX_VALUES = 20;
+/** A secret that was replaced can still stand in a message about the work before. A private key is noted line by line. */
+const MAX_VALUES = 200;
 const noted = new WeakMap<Deps, LRUCache<string, readonly string[]>>();
 
 /** Keeps the secrets that were read by the references of a row, for the redaction of logs and messages. */

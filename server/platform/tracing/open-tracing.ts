@@ -1,13 +1,24 @@
 import type { Config } from '../config.ts';
 import { NO_TRACING, type Tracing } from './span.ts';
 
-/** The libraries are loaded only where OTEL_EXPORTER_OTLP_ENDPOINT is set. */
-export async function openTracing(config: Config, role: string): Promise<Tracing> {
-  if (config.OTEL_EXPORTER_OTLP_ENDPOINT === null) return NO_TRACING;
+/**
+ * The libraries are loaded only where OTEL_EXPORTER_OTLP_ENDPOINT is set. `sendsSecret` is called with the host before the
+ * secrets in OTEL_EXPORTER_OTLP_HEADERS are sent.
+ */
+export async function openTracing(
+  config: Config,
+  role: string,
+  sendsSecret: (host: string) => Promise<void>,
+): Promise<Tracing> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers } = config;
+  if (endpoint === null) return NO_TRACING;
   const { openOtlp } = await import('./otlp.ts');
   return openOtlp({
-    endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
-    headers: headersIn(config.OTEL_EXPORTER_OTLP_HEADERS),
+    endpoint,
+    headers: async () => {
+      if (headers !== null) await sendsSecret(new URL(endpoint).host);
+      return headersIn(headers);
+    },
     service_name: config.OTEL_SERVICE_NAME,
     role,
     propagates: config.TRACE_SOURCE_REQUESTS,

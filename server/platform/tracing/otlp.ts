@@ -14,7 +14,8 @@ import type { Span, SpanKind, SpanOptions, Tracing } from './span.ts';
 export interface TracingSettings {
   /** The collector, without `/v1/traces`. */
   endpoint: string;
-  headers: Record<string, string>;
+  /** Called before each export. Spans of an export without headers are lost. */
+  headers(): Promise<Record<string, string>>;
   service_name: string;
   role: string;
   propagates: boolean;

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { type Config, readConfig } from '../../platform/config.ts';
+import type { Config } from '../../platform/config.ts';
 import { ENCRYPTED, fieldCipher } from '../../platform/field-encryption.ts';
+import { readSettings } from '../../platform/settings-by-reference.ts';
 import { readRoots } from './database-of.ts';
 
 /**
@@ -16,7 +17,7 @@ if (import.meta.main) {
     console.error('usage: bun server/decrypt-fields.ts <account id> < encrypted > plain');
     process.exit(2);
   }
-  const { decrypt } = fieldCipher(await rootOf(readConfig()), account_id);
+  const { decrypt } = fieldCipher(await rootOf(await readSettings()), account_id);
   let foreign = 0;
   for await (const line of createInterface({ input: process.stdin })) {
     const plain = line.replaceAll(ENCRYPTED, (value) => {

@@ -4,11 +4,10 @@ import { describeParameters, keyedAddressNames, secretNames } from '../../connec
 import type { Deps } from '../../deps.ts';
 import { parseSettings } from '../../connector-runtime/parse-settings.ts';
 import { secretsContext } from '../../connector-runtime/connector-secrets.ts';
-import { referencesIn } from '../../connector-runtime/references/resolve-references.ts';
 import type { Ctx } from '../../api/procedure.ts';
+import { refuseReferences } from '../../api/refuse-references.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { MASK } from '../../platform/mask.ts';
-import { checkReference } from '../../platform/secret-references.ts';
 import { maskAddresses, maskedAddressProblems, unmaskAddresses } from './secrets/keyed-addresses.ts';
 
 export interface CheckedParameters {
@@ -46,7 +45,7 @@ export async function checkParameters(
   given: Record<string, unknown>,
   current: Record<string, unknown>,
 ): Promise<CheckedParameters> {
-  refuseReferences(ctx, connector, given);
+  refuseSecretReferences(ctx, connector, given);
   const all = overlayParameters(connector, given, current);
   const secrets = new Set(secretNames(connector.config));
   const masked = maskedAddressProblems(connector, all);
@@ -61,21 +60,14 @@ export async function checkParameters(
   });
 }
 
-/** Secrets by reference that the operator does not allow to the account. */
-export function refuseReferences(
-  { deps, principal }: Pick<Ctx, 'principal' | 'deps'>,
+/** @throws ApiError 400 `secret_reference_not_allowed` */
+export function refuseSecretReferences(
+  ctx: Pick<Ctx, 'principal' | 'deps'>,
   connector: AnyConnector,
   given: Record<string, unknown>,
 ): void {
   for (const parameter of secretNames(connector.config)) {
-    for (const reference of referencesIn(given[parameter])) {
-      try {
-        checkReference(deps.config, principal.account_id, reference);
-      } catch (error) {
-        const { message } = error as Error;
-        throw badRequest('secret_reference_not_allowed', message, { field: `parameters.${parameter}`, parameter });
-      }
-    }
+    refuseReferences(ctx, given[parameter], { field: `parameters.${parameter}`, parameter });
   }
 }
 

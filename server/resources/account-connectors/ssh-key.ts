@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import { openSshKey, sealSshKey } from '../../connector-runtime/tunnel-settings.ts';
+import { openSshKey, sealSshKey, sshKeyContext } from '../../connector-runtime/tunnel-settings.ts';
 import { badRequest } from '../../platform/errors.ts';
+import { isReference } from '../../platform/secret-references.ts';
 import { generateSshKey, publicKeyOf, type SshPublicKey } from '../../platform/ssh-keys.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { requireFeature } from '../../billing/limits.ts';
 import { accountPlan } from '../access/account-plan.ts';
+import { refuseReferences } from '../../api/refuse-references.ts';
 import { instant } from '../../api/wire-types.ts';
 
 export const GenerateSSHKeyResponse = z
@@ -39,9 +41,10 @@ export async function generateAccountSshKey(ctx: Ctx): Promise<GenerateSSHKeyRes
 
 type Caller = Pick<Ctx, 'deps' | 'principal'>;
 
-/** The public part of a sealed key. @throws ApiError 400 `invalid_ssh_key` */
-export function describeSshKey({ deps, principal }: Caller, blob: string): SshPublicKey {
+/** The public part of a sealed key. Null: the key is read by reference at each use. @throws ApiError 400 `invalid_ssh_key` */
+export function describeSshKey({ deps, principal }: Caller, blob: string): SshPublicKey | null {
   try {
+    if (isReference(deps.secrets.open(blob, sshKeyContext(principal.account_id)))) return null;
     const { public_key, fingerprint } = openSshKey(deps, principal.account_id, blob);
     return { public_key, fingerprint };
   } catch {
@@ -54,10 +57,14 @@ export async function checkOwnSshKey(ctx: Ctx, given: { private_key?: string } |
   if (given?.private_key !== undefined) requireFeature(await accountPlan(ctx), 'ssh_tunnel');
 }
 
-/** Encrypts a private key that the user provides. @throws ApiError 400 `invalid_ssh_key` */
+/**
+ * Encrypts a private key that the user provides, or the reference to one.
+ * @throws ApiError 400 `invalid_ssh_key`, `secret_reference_not_allowed`
+ */
 export function sealOwnSshKey({ deps, principal }: Caller, private_key: string): string {
+  refuseReferences({ deps, principal }, private_key, { field: 'ssh_tunnel.private_key' });
   try {
-    publicKeyOf(private_key);
+    if (!isReference(private_key)) publicKeyOf(private_key);
   } catch {
     throw refusal('private_key', 'private_key cannot be read. It must be PEM or OpenSSH, without a passphrase');
   }

@@ -20,11 +20,11 @@ export function tunnelAfter(
   if (given === undefined) return current;
   if (given === null) return null;
   const encrypted_private_key = keyAfter(ctx, given, current);
-  const { public_key, fingerprint } = describeSshKey(ctx, encrypted_private_key);
+  const key = describeSshKey(ctx, encrypted_private_key);
+  const { public_key, fingerprint } = key ?? { public_key: null, fingerprint: null };
   if (given.public_key != null && given.public_key.trim() !== public_key) {
-    throw badRequest('invalid_ssh_key', 'public_key does not match the private key', {
-      field: 'ssh_tunnel.public_key',
-    });
+    const message = key ? 'public_key does not match the private key' : 'Omit public_key: private_key is a reference';
+    throw badRequest('invalid_ssh_key', message, { field: 'ssh_tunnel.public_key' });
   }
   const place = {
     host: given.host ?? current?.host ?? missing('host'),

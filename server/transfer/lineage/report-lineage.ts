@@ -1,4 +1,5 @@
 import { eq } from 'drizzle-orm';
+import { recordOwnUse } from '../../../db/own-secret-uses.ts';
 import { connectionRuns, type RunRow } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
@@ -47,9 +48,11 @@ async function again({ db, queue, log }: Deps, job: Job, error: unknown): Promis
   await queue.send(db, reportLineage, { ...job, tries }, { start_after: Math.min(MAX_PAUSE_SECONDS, 2 ** tries) });
 }
 
-async function post({ db, config }: Deps, run: RunRow, type: LineageType): Promise<void> {
+async function post({ db, config, now }: Deps, run: RunRow, type: LineageType): Promise<void> {
   const { OPENLINEAGE_URL, OPENLINEAGE_API_KEY, OPENLINEAGE_NAMESPACE, PUBLIC_URL } = config;
   const event = await runEvent(db, run, { type, producer: PUBLIC_URL, namespace: OPENLINEAGE_NAMESPACE });
+  const { host } = new URL(OPENLINEAGE_URL!);
+  if (OPENLINEAGE_API_KEY !== null) await recordOwnUse(db, { setting: 'OPENLINEAGE_API_KEY', host }, now());
   const response = await fetch(OPENLINEAGE_URL!, {
     method: 'POST',
     headers: {

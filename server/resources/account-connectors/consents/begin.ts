@@ -9,7 +9,7 @@ import { findConnector } from '../../../connectors/registry.ts';
 import { badRequest, notFound } from '../../../platform/errors.ts';
 import { parametersOfConnector, refuseOtherDocuments } from '../../access/custom-connectors.ts';
 import { draftRow } from '../../access/draft-row.ts';
-import { overlayParameters, refuseReferences, sealParameters } from '../parameters.ts';
+import { overlayParameters, refuseSecretReferences, sealParameters } from '../parameters.ts';
 import { findAccountConnector } from '../query.ts';
 import { requireSecretsAgain } from '../secrets/redirected-secrets.ts';
 import type { BeginConsentRequest, BegunConsent, OAuthConsent } from './schema.ts';
@@ -78,7 +78,7 @@ async function candidateOf(
   if (!connector?.consent) {
     throw badRequest('consent_unsupported', `${connector_name} has no consent`, { field: 'connector_name' });
   }
-  refuseReferences(ctx, connector, given);
+  refuseSecretReferences(ctx, connector, given);
   const before = stored
     ? openParameters(ctx.deps, stored)
     : await parametersOfConnector(ctx, { connector_name, parameters: given });

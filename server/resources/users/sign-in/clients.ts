@@ -1,9 +1,9 @@
 import * as oidc from 'openid-client';
 import type { Deps } from '../../../deps.ts';
-import { variable } from '../../../platform/config.ts';
 import { guardedFetch } from '../../../platform/net/guarded-fetch.ts';
 import type { ProviderSettings } from '../../../platform/provider-settings.ts';
-import { readLocalReference } from '../../../platform/secret-references.ts';
+import { ReferenceError } from '../../../platform/secret-references.ts';
+import { readSecret } from '../../../connector-runtime/references/read-secret.ts';
 import { misconfigured, refusalOf } from './refusals.ts';
 
 /** The description of a provider is read again after this time, or after a sign-in that it refused. */
@@ -51,7 +51,7 @@ export const forgetClient = (deps: Deps, { id }: ProviderSettings): void => {
   discoveredBy(deps).delete(id);
 };
 
-function discover(deps: Deps, settings: ProviderSettings): Promise<oidc.Configuration> {
+async function discover(deps: Deps, settings: ProviderSettings): Promise<oidc.Configuration> {
   // The operator names the provider, which may be in the private network. Plain http needs an entry in EGRESS_ALLOW.
   const send = guardedFetch({ ...deps.egress, internal: true });
   const isPlain = settings.issuer.startsWith('http:');
@@ -59,7 +59,7 @@ function discover(deps: Deps, settings: ProviderSettings): Promise<oidc.Configur
     new URL(settings.issuer),
     settings.client_id,
     { [oidc.clockTolerance]: CLOCK_TOLERANCE_SECONDS },
-    authenticationOf(settings),
+    await authenticationOf(deps, settings),
     {
       [oidc.customFetch]: (url, { body, ...init }) => send(url, { ...init, body: body as RequestInit['body'] }),
       timeout: TIMEOUT_SECONDS,
@@ -69,10 +69,13 @@ function discover(deps: Deps, settings: ProviderSettings): Promise<oidc.Configur
   );
 }
 
-function authenticationOf(settings: ProviderSettings): oidc.ClientAuth {
+async function authenticationOf(deps: Deps, settings: ProviderSettings): Promise<oidc.ClientAuth> {
   if (settings.client_secret === null) return oidc.None();
-  const secret = readLocalReference(settings.client_secret, variable);
-  if (secret === null) throw misconfigured(settings, `${settings.client_secret} holds no client secret`);
-  // The body and not the header: providers disagree on how the header is encoded.
-  return oidc.ClientSecretPost(secret);
+  try {
+    // The body and not the header: providers disagree on how the header is encoded.
+    return oidc.ClientSecretPost(await readSecret(deps, settings.client_secret));
+  } catch (error) {
+    if (!(error instanceof ReferenceError) || error.reason === 'unreachable') throw error;
+    throw misconfigured(settings, `client_secret cannot be read: ${error.message}`);
+  }
 }

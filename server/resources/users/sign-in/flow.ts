@@ -1,4 +1,5 @@
 import * as oidc from 'openid-client';
+import { recordOwnUse } from '../../../../db/own-secret-uses.ts';
 import type { Deps } from '../../../deps.ts';
 import { ApiError } from '../../../platform/errors.ts';
 import type { ProviderSettings } from '../../../platform/provider-settings.ts';
@@ -78,6 +79,7 @@ export async function completeSignIn(
 ): Promise<{ person: Person; id_token: string }> {
   try {
     const client = await clientOf(deps, settings);
+    await recordUse(deps, client, settings);
     const tokens = await oidc.authorizationCodeGrant(client, new URL(`${callbackOf(deps, settings)}${search}`), {
       expectedState: pending.state,
       expectedNonce: pending.nonce,
@@ -95,6 +97,13 @@ export async function completeSignIn(
     deps.log.warn({ err: error, provider: settings.id, code: refusal.code }, 'sign-in refused');
     throw refusal;
   }
+}
+
+/** The client secret is sent together with the code. */
+async function recordUse(deps: Deps, client: oidc.Configuration, { client_secret }: ProviderSettings): Promise<void> {
+  const { token_endpoint } = client.serverMetadata();
+  if (client_secret === null || token_endpoint === undefined) return;
+  await recordOwnUse(deps.db, { setting: 'OIDC_PROVIDERS', host: new URL(token_endpoint).host }, deps.now());
 }
 
 /** A token for several audiences can be replayed by each of them. */

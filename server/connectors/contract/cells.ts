@@ -30,8 +30,8 @@ export interface Batch {
 }
 
 /**
- * Changes as lines of COPY text: the columns of `ReadRequest.columns`, and what happened to the row, `\N` for an upsert of all
- * columns and `d` for a delete.
+ * Changes as lines of COPY text: the cells of `ReadRequest.columns`, and what happened to the row, `\N` for an upsert of all
+ * columns and `d` for a delete. None of the cells has the character NUL.
  */
 export interface ChangeLines {
   bytes: Buffer;

@@ -108,7 +108,7 @@ export interface ReplicationTarget {
 export interface ReplicationWriter {
   /** In the order of the targets. */
   streams: (Pick<Writer, 'committed' | 'held'> & {
-    /** Takes changes as lines of the source's values, where these are written as they are. */
+    /** Takes changes as lines: writes their cells as they are. */
     accepts_lines?: boolean;
   })[];
   write(stream: number, batch: Batch): Promise<void>;

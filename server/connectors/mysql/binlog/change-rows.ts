@@ -11,7 +11,7 @@ import { RESET_HINT } from './reset-hint.ts';
 import type { LoggedTable } from './table-map.ts';
 import { secondsText } from './time-text.ts';
 
-type RowsEvent = Extract<LogEvent, { kind: 'rows' }>;
+export type RowsEvent = Extract<LogEvent, { kind: 'rows' }>;
 
 /** A column of the log: where its cell goes, or that it is skipped. */
 interface Slot {
@@ -72,13 +72,9 @@ export class ChangeRows {
     );
   }
 
-  begin({ domain, number }: Gtid, seconds: number): void {
+  begin(gtid: Gtid, seconds: number): void {
     // Most streams do not read them, and in small transactions their text costs as much as a row.
-    if (this.#factAt.length === 0) return;
-    this.#facts = {
-      _cdc_committed_at: `${secondsText(seconds)}+00`,
-      _cdc_lsn: `${domain}/${String(number).padStart(NUMBER_DIGITS, '0')}`,
-    };
+    if (this.#factAt.length > 0) this.#facts = committedFacts(gtid, seconds);
   }
 
   add({ operation, rows, width, complete }: RowsEvent): void {
@@ -161,3 +157,8 @@ export class ChangeRows {
     );
   }
 }
+
+export const committedFacts = ({ domain, number }: Gtid, seconds: number) => ({
+  _cdc_committed_at: `${secondsText(seconds)}+00`,
+  _cdc_lsn: `${domain}/${String(number).padStart(NUMBER_DIGITS, '0')}`,
+});

@@ -7,7 +7,7 @@ import { inet4Text, inet6Text, uuidText } from './network-text.ts';
 import { jsonText } from './json-text.ts';
 import { decimalBytes, decimalReader, doubleText, floatText } from './number-text.ts';
 import { type LoggedColumn, TYPE } from './table-map.ts';
-import { datetimeReader, dateText, fractionBytes, isZeroDay, timestampReader, timeText } from './time-text.ts';
+import { dateText, fractionBytes, isZeroDay, Moment, momentReader, timeText } from './time-text.ts';
 import { bareName } from '../connection/types.ts';
 
 /** Reads the value of a column as the cell that a SELECT gives. */
@@ -41,9 +41,9 @@ export function valueReader(column: LoggedColumn, field: Field, options: ValueOp
     case TYPE.date:
       return dateReader(dateText, options);
     case TYPE.datetime:
-      return dateReader(datetimeReader(scale), options);
+      return dateReader(momentReader(Moment.datetime(scale)), options);
     case TYPE.timestamp:
-      return dateReader(timestampReader(scale), options, '+00');
+      return dateReader(momentReader(Moment.timestamp(scale)), options, '+00');
     case TYPE.time:
       return (reader) => timeText(reader, scale);
     case TYPE.json:
@@ -69,7 +69,7 @@ export function valueSkipper(column: LoggedColumn): (reader: ByteReader) => void
   };
 }
 
-const INTEGER_BYTES: Record<number, number> = {
+export const INTEGER_BYTES: Record<number, number> = {
   [TYPE.tiny]: 1,
   [TYPE.short]: 2,
   [TYPE.int24]: 3,
@@ -106,7 +106,7 @@ function fixedSize({ type, size, scale }: LoggedColumn): number | null {
 }
 
 /** How many bytes the length of the value has. */
-function prefixOf({ type, size, name }: LoggedColumn): number {
+export function prefixOf({ type, size, name }: LoggedColumn): number {
   switch (type) {
     case TYPE.varchar:
     case TYPE.varchar_compressed:
@@ -222,16 +222,21 @@ const BY_BYTES: Record<string, { size: number; text(bytes: Buffer): string }> = 
   inet4: { size: 4, text: inet4Text },
 };
 
+const isCompressed = ({ type }: LoggedColumn) => type === TYPE.varchar_compressed || type === TYPE.blob_compressed;
+
+/** The bytes of a value are those of its text. */
+export const isPlainUtf8 = (column: LoggedColumn, charsets: Charsets): boolean =>
+  charsets.decoderOf(column.collation, column.name) === utf8 && !isCompressed(column);
+
 function bytesReader(column: LoggedColumn, field: Field, { charsets }: ValueOptions): ReadValue {
   const { type, size, collation, name } = column;
   const prefix = prefixOf(column);
-  const isCompressed = type === TYPE.varchar_compressed || type === TYPE.blob_compressed;
   const valueOf = (reader: ByteReader) => {
     const bytes = reader.take(reader.uint(prefix));
-    return isCompressed ? uncompressed(bytes) : bytes;
+    return isCompressed(column) ? uncompressed(bytes) : bytes;
   };
   const decode = charsets.decoderOf(collation, name);
-  if (decode === utf8 && !isCompressed) return (reader) => reader.text(reader.uint(prefix));
+  if (isPlainUtf8(column, charsets)) return (reader) => reader.text(reader.uint(prefix));
   if (decode) return (reader) => decode(valueOf(reader));
   const known = BY_BYTES[bareName(field.source_type ?? '')];
   if (known && type === TYPE.string) return (reader) => known.text(padded(valueOf(reader), known.size));

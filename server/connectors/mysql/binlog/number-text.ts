@@ -11,47 +11,68 @@ export const decimalBytes = (digits: number, scale: number): number => {
 };
 
 /** Numbers of so many digits are exact as a number. */
-const EXACT_DIGITS = 15;
+export const EXACT_DIGITS = 15;
 
 /** A DECIMAL: groups of nine digits, the first bit inverted, all bits inverted below zero. */
 export function decimalReader(digits: number, scale: number): (reader: ByteReader) => string {
-  return digits <= EXACT_DIGITS ? shortDecimal(digits, scale) : (reader) => longDecimal(reader, digits, scale);
+  if (digits > EXACT_DIGITS) return (reader) => longDecimal(reader, digits, scale);
+  const decimal = new ShortDecimal(digits, scale);
+  return (reader) => {
+    decimal.read(reader);
+    const whole = decimal.isNegative ? `-${decimal.left}` : String(decimal.left);
+    return scale === 0 ? whole : `${whole}.${String(decimal.right).padStart(scale, '0')}`;
+  };
 }
 
-/** One number for the digits before the point, and one for those after it. */
-function shortDecimal(digits: number, scale: number): (reader: ByteReader) => string {
-  const width = decimalBytes(digits, scale);
-  const whole = digits - scale;
-  const [wholeRest, rest] = [whole % GROUP, scale % GROUP];
-  const [wholeBytes, restBytes] = [BYTES[wholeRest]!, BYTES[rest]!];
-  const restUnit = 10 ** rest;
-  return (reader) => {
+/** A DECIMAL whose digits before the point are one number, and those after it another one. */
+export class ShortDecimal {
+  isNegative = false;
+  left = 0;
+  right = 0;
+  readonly #width: number;
+  readonly #wholeBytes: number;
+  readonly #hasWholeGroup: boolean;
+  readonly #hasGroup: boolean;
+  readonly #restBytes: number;
+  readonly #restUnit: number;
+
+  constructor(digits: number, scale: number) {
+    const whole = digits - scale;
+    this.#width = decimalBytes(digits, scale);
+    this.#wholeBytes = BYTES[whole % GROUP]!;
+    this.#hasWholeGroup = whole >= GROUP;
+    this.#hasGroup = scale >= GROUP;
+    this.#restBytes = BYTES[scale % GROUP]!;
+    this.#restUnit = 10 ** (scale % GROUP);
+  }
+
+  /** The next value. */
+  read(reader: ByteReader): void {
     const { bytes, at: start } = reader;
-    const end = start + width;
+    const end = start + this.#width;
     if (end > reader.end) throw new RangeError('an event of the log is cut off');
     reader.at = end;
-    const isNegative = (bytes[start]! & 0x80) === 0;
-    const mask = isNegative ? 0xff : 0;
+    this.isNegative = (bytes[start]! & 0x80) === 0;
+    const mask = this.isNegative ? 0xff : 0;
     let at = start;
     let left = 0;
-    for (const to = at + wholeBytes; at < to; at++) left = left * 256 + byteAt(bytes, at, start, mask);
-    if (whole >= GROUP) {
+    for (const to = at + this.#wholeBytes; at < to; at++) left = left * 256 + byteAt(bytes, at, start, mask);
+    if (this.#hasWholeGroup) {
       left = left * 1e9 + groupAt(bytes, at, start, mask);
       at += 4;
     }
     let right = 0;
-    if (scale >= GROUP) {
+    if (this.#hasGroup) {
       right = groupAt(bytes, at, start, mask);
       at += 4;
     }
-    if (restBytes > 0) {
+    if (this.#restBytes > 0) {
       let last = 0;
-      for (const to = at + restBytes; at < to; at++) last = last * 256 + byteAt(bytes, at, start, mask);
-      right = right * restUnit + last;
+      for (const to = at + this.#restBytes; at < to; at++) last = last * 256 + byteAt(bytes, at, start, mask);
+      right = right * this.#restUnit + last;
     }
-    const sign = isNegative ? '-' : '';
-    return scale === 0 ? `${sign}${left}` : `${sign}${left}.${String(right).padStart(scale, '0')}`;
-  };
+    [this.left, this.right] = [left, right];
+  }
 }
 
 const byteAt = (bytes: Buffer, at: number, start: number, mask: number) =>

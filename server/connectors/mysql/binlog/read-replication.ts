@@ -30,7 +30,7 @@ export async function* readReplication(ctx: Context, request: ReplicationRequest
   yield* readTables(ctx, members, request);
   const placed = members.filter(isPlaced);
   const end = await withSession(ctx, { phase: 'run' }, (session) => assertContinued(session, placed));
-  const log = new SharedLog(ctx, placed, charsets);
+  const log = new SharedLog(ctx, placed, { charsets, as_lines: request.as_lines });
   const { follow } = request;
   if (!follow && contains(log.position, end)) {
     yield {

@@ -1,11 +1,13 @@
-import type { ConnectorContext, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
+import type { ConnectorContext, ReplicatedBatch, ReplicationRequest, StreamState } from '../../contract/connector.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
+import type { LineMark } from '../../kits/log/change-lines.ts';
 import { BATCH_BYTES, BATCH_ROWS, type ChangeLog, OVERSIZE } from '../../kits/log/follow.ts';
 import { MysqlSession, withSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { keepsZeroDates } from '../read/read-rows.ts';
-import { ChangeRows } from './change-rows.ts';
+import { LineCollector } from './change-lines.ts';
+import { ChangeRows, type RowsEvent } from './change-rows.ts';
 import type { Charsets } from './charsets.ts';
 import type { LogEvent } from './events.ts';
 import { fillColumns } from './fill-columns.ts';
@@ -17,18 +19,27 @@ import { type LoggedTable, parseTable } from './table-map.ts';
 import { assertUnchanged, tableReplaced } from './table-shape.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
-type RowsEvent = Extract<LogEvent, { kind: 'rows' }>;
 
 /** A stream and the changes that have been read of it. */
 interface Follower {
   member: Placed;
+  /** What comes before `rows`; null: all of it is there. */
+  lines: LineCollector | null;
   rows: ChangeRows;
+  /** Since the last batch there was a change that is not a line. Those after it must not come before it. */
+  byRows: boolean;
   /** As the log had it last. */
   table: LoggedTable | null;
-  /** The transaction that `rows` has begun, and how many rows there were before it. */
+  /** The transaction that has been begun, and what there was before it. */
   begun: Begun | null;
-  kept: number;
+  kept: Kept;
 }
+
+interface Kept {
+  rows: number;
+  lines: LineMark | null;
+}
+const NOTHING_KEPT: Kept = { rows: 0, lines: null };
 
 interface Begun {
   gtid: Gtid;
@@ -49,6 +60,7 @@ export class SharedLog implements ChangeLog {
   #begun: Begun | null = null;
   /** A part of the open transaction has been passed on. */
   #isPartial = false;
+  readonly #charsets: Charsets;
   readonly #followers: Follower[];
   readonly #byTable: Map<string, Follower>;
   /** By the id that the log gives a table; null: it is not read. */
@@ -59,16 +71,19 @@ export class SharedLog implements ChangeLog {
   constructor(
     private readonly ctx: Context,
     members: readonly Placed[],
-    private readonly charsets: Charsets,
+    { charsets, as_lines }: { charsets: Charsets } & Pick<ReplicationRequest, 'as_lines'>,
   ) {
+    this.#charsets = charsets;
     this.position = lowestOf(members.map((member) => member.position));
     const options = { charsets, keep_zero_dates: keepsZeroDates(ctx), onZeroDate: () => void this.#zeroDates++ };
     this.#followers = members.map((member) => ({
       member,
+      lines: as_lines?.has(member.at) ? new LineCollector(member.request, options) : null,
       rows: new ChangeRows(member.request, options),
+      byRows: false,
       table: null,
       begun: null,
-      kept: 0,
+      kept: NOTHING_KEPT,
     }));
     this.#byTable = new Map(this.#followers.map((one) => [keyOf(nameOf(one)), one]));
   }
@@ -123,7 +138,11 @@ export class SharedLog implements ChangeLog {
 
   async take(): Promise<ReplicatedBatch['parts']> {
     const parts: ReplicatedBatch['parts'] = [];
-    for (const { member, rows } of this.#followers) {
+    for (const follower of this.#followers) {
+      const { member, rows } = follower;
+      follower.byRows = false;
+      const lines = follower.lines?.take();
+      if (lines) parts.push({ stream: member.at, batch: { rows: [], bytes: lines.bytes.length, lines } });
       if (rows.rows.length === 0) continue;
       await ofStream(member.at, () => fillColumns(this.ctx, member.request, rows.gaps));
       const taken = rows.take();
@@ -131,7 +150,7 @@ export class SharedLog implements ChangeLog {
       parts.push({ stream: member.at, batch: { ...taken, bytes } });
     }
     [this.#bytes, this.#count, this.#isPartial] = [0, 0, this.isOpen];
-    for (const follower of this.#followers) follower.kept = 0;
+    for (const follower of this.#followers) follower.kept = NOTHING_KEPT;
     this.#warnOfZeroDates();
     return parts;
   }
@@ -188,11 +207,12 @@ export class SharedLog implements ChangeLog {
       const { request, shape } = follower.member;
       await withSession(this.ctx, { phase: 'run' }, (session) => assertUnchanged(session, request, shape));
       const open = () => MysqlSession.open(this.ctx, { phase: 'run' });
-      await this.charsets.prepare(
+      await this.#charsets.prepare(
         open,
         table.columns.map(({ collation }) => collation),
       );
       follower.rows.useTable(table);
+      follower.lines?.useTable(table);
       follower.table = table;
       this.#byId.set(id, { follower, table });
     });
@@ -203,24 +223,31 @@ export class SharedLog implements ChangeLog {
     if (known === undefined) throw new Error('the log has rows of a table that it did not describe');
     if (known === null) return null;
     this.#bytes += bytes;
-    this.#change(known.follower, (rows) => rows.add(event));
+    const { follower } = known;
+    this.#change(follower, () => {
+      if (!follower.byRows && follower.lines?.add(event)) return;
+      follower.byRows = true;
+      follower.rows.add(event);
+    });
     return null;
   }
 
-  #change(follower: Follower, change: (rows: ChangeRows) => void): void {
-    const { member, rows } = follower;
+  #change(follower: Follower, change: () => void): void {
+    const { member, rows, lines } = follower;
     if (follower.begun !== this.#begun) {
       const { gtid, seconds } = this.#begun!;
       rows.begin(gtid, seconds);
-      [follower.begun, follower.kept] = [this.#begun, rows.rows.length];
+      lines?.begin(gtid, seconds);
+      follower.begun = this.#begun;
+      follower.kept = { rows: rows.rows.length, lines: lines?.mark() ?? null };
     }
-    const before = rows.rows.length;
+    const before = countOf(follower);
     try {
-      change(rows);
+      change();
     } catch (error) {
       throw new StreamsFailed(new Map([[member.at, error]]));
     }
-    this.#count += rows.rows.length - before;
+    this.#count += countOf(follower) - before;
   }
 
   #statement({ database, text }: Extract<LogEvent, { kind: 'statement' }>, raw: Buffer): Promise<void> | null {
@@ -239,7 +266,7 @@ export class SharedLog implements ChangeLog {
       case 'truncate':
         for (const table of effect.tables) {
           const follower = this.#followerOf(table);
-          if (follower) this.#change(follower, (rows) => rows.truncate());
+          if (follower) this.#truncate(follower);
         }
         break;
       case 'replace':
@@ -263,14 +290,24 @@ export class SharedLog implements ChangeLog {
     return null;
   }
 
+  #truncate(follower: Follower): void {
+    this.#change(follower, () => {
+      follower.byRows = true;
+      follower.rows.truncate();
+    });
+  }
+
   /** Only rows of InnoDB are read, all of which a rollback undoes. */
   #rollBack(): void {
     const open = this.#followers.filter((one) => one.begun === this.#begun);
     if (open.length === 0) return;
     if (this.#isPartial) throw unloggedRows('ROLLBACK');
-    for (const { rows, kept } of open) {
-      this.#count -= rows.rows.length - kept;
-      rows.cut(kept);
+    for (const follower of open) {
+      const { rows, lines, kept } = follower;
+      this.#count -= countOf(follower);
+      rows.cut(kept.rows);
+      if (kept.lines) lines?.cut(kept.lines);
+      this.#count += countOf(follower);
     }
   }
 
@@ -303,6 +340,8 @@ const unloggedRows = (statement: string) =>
     'statement_logged',
     `The log has a statement instead of the rows that it changed: ${statement.slice(0, 100)}. Set binlog_format = ROW for all sessions. ${RESET_HINT}`,
   );
+
+const countOf = ({ rows, lines }: Follower) => rows.rows.length + (lines?.rows ?? 0);
 
 const nameOf = ({ member }: Follower): TableName => ({
   database: member.request.stream.namespace ?? '',

@@ -7,8 +7,10 @@ const four = (value: number) => String(value).padStart(4, '0');
 export const fractionBytes = (scale: number): number => (scale + 1) >> 1;
 
 function bigEndian(reader: ByteReader, width: number): number {
-  const value = reader.bytes.readUIntBE(reader.at, width);
-  reader.at += width;
+  const { bytes, at } = reader;
+  reader.at = at + width;
+  let value = 0;
+  for (let index = at; index < at + width; index++) value = value * 256 + bytes[index]!;
   return value;
 }
 
@@ -31,25 +33,51 @@ export function dateText(reader: ByteReader): string {
 }
 
 /**
- * Reads a value that has a fraction of a second. The rows of a statement often have the same value, and those of a
- * transaction the same second: neither is turned into text again.
- * @param of the text of the whole seconds, which take so many bytes
+ * A value that has a fraction of a second. The rows of a statement often have the same value, and those of a transaction
+ * the same second: neither is turned into text again.
  */
-function momentReader(bytes: number, scale: number, of: (packed: number) => string): (reader: ByteReader) => string {
-  const width = fractionBytes(scale);
-  let [seconds, head, value, text] = [-1, '', 0, ''];
+export class Moment {
+  /** Text of the whole seconds. */
+  head = '';
+  /** The fraction, in pairs of digits. */
+  part = 0;
+  #packed = -1;
+  readonly #width: number;
+
+  private constructor(
+    /** Of the whole seconds. */
+    private readonly bytes: number,
+    readonly scale: number,
+    private readonly of: (packed: number) => string,
+  ) {
+    this.#width = fractionBytes(scale);
+  }
+
+  static datetime = (scale: number) => new Moment(5, scale, datetimeText);
+
+  /** In UTC. */
+  static timestamp = (scale: number) =>
+    new Moment(4, scale, (seconds) => (seconds === 0 ? '0000-00-00 00:00:00' : secondsText(seconds)));
+
+  /** The next value. @returns whether it differs from the one before it */
+  read(reader: ByteReader): boolean {
+    const packed = bigEndian(reader, this.bytes);
+    const part = this.#width === 0 ? 0 : bigEndian(reader, this.#width);
+    if (packed === this.#packed && part === this.part) return false;
+    if (packed !== this.#packed) [this.#packed, this.head] = [packed, this.of(packed)];
+    this.part = part;
+    return true;
+  }
+}
+
+/** Reads values of the kind as text. */
+export function momentReader(moment: Moment): (reader: ByteReader) => string {
+  let text = '';
   return (reader) => {
-    const packed = bigEndian(reader, bytes);
-    const part = width === 0 ? 0 : bigEndian(reader, width);
-    if (packed === seconds && part === value) return text;
-    if (packed !== seconds) [seconds, head] = [packed, of(packed)];
-    value = part;
-    text = head + fractionText(part, scale);
+    if (moment.read(reader)) text = moment.head + fractionText(moment.part, moment.scale);
     return text;
   };
 }
-
-export const datetimeReader = (scale: number) => momentReader(5, scale, datetimeText);
 
 function datetimeText(stored: number): string {
   const packed = stored - 0x8000000000;
@@ -59,13 +87,15 @@ function datetimeText(stored: number): string {
   return `${date} ${clock(packed & 0x1ffff)}`;
 }
 
-/** In UTC. */
-export const timestampReader = (scale: number) =>
-  momentReader(4, scale, (seconds) => (seconds === 0 ? '0000-00-00 00:00:00' : secondsText(seconds)));
+/** Of the last call, which often was for the same second. */
+let last = { seconds: -1, text: '' };
 
 export function secondsText(seconds: number): string {
-  const text = new Date(seconds * 1000).toISOString();
-  return `${text.slice(0, 10)} ${text.slice(11, 19)}`;
+  if (seconds !== last.seconds) {
+    const text = new Date(seconds * 1000).toISOString();
+    last = { seconds, text: `${text.slice(0, 10)} ${text.slice(11, 19)}` };
+  }
+  return last.text;
 }
 
 /** A TIME, which may be negative: then the whole value, with its fraction, is. */

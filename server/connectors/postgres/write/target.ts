@@ -14,10 +14,6 @@ export type PgTarget = Target<PgTable>;
 export const acceptedFormats = (target: PgTarget): ByteFormat[] =>
   target.columns.every((_, at) => hasTypeOfSource(target, at)) ? ['pgcopy-binary', 'pgcopy-text'] : ['pgcopy-text'];
 
-/** As a log has them, with what happened to the row: the text of a boolean differs from that of a cell. */
-export const holdsLines = (target: PgTarget): boolean =>
-  target.columns.every(({ source_type }, at) => source_type === null || hasTypeOfSource(target, at));
-
 function hasTypeOfSource({ columns, typed }: PgTarget, at: number): boolean {
   const { dialect, source_type } = columns[at]!;
   return dialect === DIALECT && source_type !== null && isBuiltin(source_type) && typed[at]!.type === source_type;

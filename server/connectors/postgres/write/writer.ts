@@ -29,7 +29,7 @@ import { changesOf, type Load, loadOf } from './load.ts';
 import { ParallelCopy, type Sharing } from './parallel-copy.ts';
 import { discardOwn } from './pending-table.ts';
 import { rejectsOf } from './rejects.ts';
-import { acceptedFormats, holdsLines, type PgTarget } from './target.ts';
+import { acceptedFormats, type PgTarget } from './target.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
 
@@ -88,8 +88,8 @@ export class PgWriter extends SqlWriter {
   ) {
     super({ ...parts, load: copies });
     // An error of a byte stream cannot be traced to a row, and the server would round what a column cannot hold.
-    this.accepts_lines = !parts.rejected && !parts.gate?.needsCells && holdsLines(parts.target);
-    this.byteFormats = parts.rejected || parts.gate?.needsCells ? [] : acceptedFormats(parts.target);
+    this.accepts_lines = !parts.rejected && !parts.gate?.needsCells;
+    this.byteFormats = this.accepts_lines ? acceptedFormats(parts.target) : [];
   }
 
   override async write(batch: Batch): Promise<void> {

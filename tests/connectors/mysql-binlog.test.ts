@@ -10,7 +10,7 @@ import { decodeCopyText } from '../../server/connectors/cells/copy-text.ts';
 import { StreamsFailed } from '../../server/connectors/contract/replication.ts';
 import { EventDecoder } from '../../server/connectors/mysql/binlog/events.ts';
 import { assertNext, encodedSet, parsePosition, positionText } from '../../server/connectors/mysql/binlog/gtid.ts';
-import { jsonText } from '../../server/connectors/mysql/binlog/json-text.ts';
+import { jsonText } from '../../server/connectors/mysql/binlog/values/json-text.ts';
 import { effectOf, opensTransaction } from '../../server/connectors/mysql/binlog/statements.ts';
 import type { MysqlSourceConfig } from '../../server/connectors/mysql/connection/settings.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';

@@ -1,12 +1,12 @@
 import type { ChangeLines, ReadRequest } from '../../contract/connector.ts';
 import { type ChangeFacts, factName } from '../../contract/change-fields.ts';
 import { LineBuffer, type LineMark } from '../../kits/log/change-lines.ts';
-import type { ByteReader } from './byte-reader.ts';
+import type { ByteReader } from './values/byte-reader.ts';
 import { committedFacts, type RowsEvent } from './change-rows.ts';
-import { type ValueOptions, valueSkipper } from './column-values.ts';
+import { type ValueOptions, valueSkipper } from './values/column-values.ts';
 import type { Gtid } from './gtid.ts';
 import type { LoggedTable } from './table-map.ts';
-import { valueWriter, type WriteValue } from './value-lines.ts';
+import { valueWriter, type WriteValue } from './values/value-lines.ts';
 
 /** Of the values of a row, by the place of their column in the table; a start below 0: null. */
 interface Image {

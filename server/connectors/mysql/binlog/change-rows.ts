@@ -2,14 +2,14 @@ import type { Cell, ReadRequest, RowChange } from '../../contract/connector.ts';
 import { DELETE, TRUNCATE, UPSERT } from '../../contract/changes.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import { type ChangeFacts, factName } from '../../contract/change-fields.ts';
-import type { ByteReader } from './byte-reader.ts';
-import { type ReadValue, type ValueOptions, valueReader, valueSkipper } from './column-values.ts';
+import type { ByteReader } from './values/byte-reader.ts';
+import { type ReadValue, type ValueOptions, valueReader, valueSkipper } from './values/column-values.ts';
 import type { LogEvent } from './events.ts';
 import type { Gap } from './fill-columns.ts';
 import type { Gtid } from './gtid.ts';
 import { RESET_HINT } from './reset-hint.ts';
 import type { LoggedTable } from './table-map.ts';
-import { secondsText } from './time-text.ts';
+import { secondsText } from './values/time-text.ts';
 
 export type RowsEvent = Extract<LogEvent, { kind: 'rows' }>;
 

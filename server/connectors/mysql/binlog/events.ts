@@ -1,7 +1,7 @@
 import { crc32, inflateSync } from 'node:zlib';
 import { ConfigurationError, ConnectorError, DataError } from '../../contract/errors.ts';
 import { RESET_HINT } from './reset-hint.ts';
-import { ByteReader } from './byte-reader.ts';
+import { ByteReader } from './values/byte-reader.ts';
 import type { Gtid } from './gtid.ts';
 
 /** What an event of the log says. Events without a meaning for readers are `other`. */

@@ -10,7 +10,7 @@ import { StreamsFailed } from '../../contract/replication.ts';
 import { dueBatch, type FollowedLog, LagMeter, whileFollowed } from '../../kits/log/follow.ts';
 import { MysqlSession, withSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
-import { Charsets } from './charsets.ts';
+import { Charsets } from './values/charsets.ts';
 import { SharedLog } from './shared-log.ts';
 import { contains, type Position, positionText } from './gtid.ts';
 import { lagOf, measureLag } from './lag.ts';

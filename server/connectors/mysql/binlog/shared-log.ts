@@ -8,7 +8,7 @@ import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { keepsZeroDates } from '../read/read-rows.ts';
 import { LineCollector } from './change-lines.ts';
 import { ChangeRows, type RowsEvent } from './change-rows.ts';
-import type { Charsets } from './charsets.ts';
+import type { Charsets } from './values/charsets.ts';
 import type { LogEvent } from './events.ts';
 import { fillColumns } from './fill-columns.ts';
 import { assertNext, covers, type Gtid, highestOf, lowestOf, type Position, positionText } from './gtid.ts';

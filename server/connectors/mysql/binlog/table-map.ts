@@ -1,5 +1,5 @@
 import { ConfigurationError } from '../../contract/errors.ts';
-import { ByteReader } from './byte-reader.ts';
+import { ByteReader } from './values/byte-reader.ts';
 
 /** Types of columns in the log. */
 export const TYPE = {

@@ -1,9 +1,9 @@
-import type { Field } from '../../contract/connector.ts';
-import type { LineBuffer } from '../../kits/log/change-lines.ts';
+import type { Field } from '../../../contract/connector.ts';
+import type { LineBuffer } from '../../../kits/log/change-lines.ts';
 import type { ByteReader } from './byte-reader.ts';
 import { INTEGER_BYTES, isPlainUtf8, prefixOf, type ValueOptions, valueReader } from './column-values.ts';
 import { EXACT_DIGITS, ShortDecimal } from './number-text.ts';
-import { type LoggedColumn, TYPE } from './table-map.ts';
+import { type LoggedColumn, TYPE } from '../table-map.ts';
 import { fractionBytes, isZeroDay, Moment } from './time-text.ts';
 
 /**

@@ -1,14 +1,14 @@
 import { inflateRawSync, inflateSync } from 'node:zlib';
-import type { Cell, Field } from '../../contract/connector.ts';
-import { ConfigurationError, DataError } from '../../contract/errors.ts';
+import type { Cell, Field } from '../../../contract/connector.ts';
+import { ConfigurationError, DataError } from '../../../contract/errors.ts';
 import type { ByteReader } from './byte-reader.ts';
 import { type Charsets, utf8 } from './charsets.ts';
 import { inet4Text, inet6Text, uuidText } from './network-text.ts';
 import { jsonText } from './json-text.ts';
 import { decimalBytes, decimalReader, doubleText, floatText } from './number-text.ts';
-import { type LoggedColumn, TYPE } from './table-map.ts';
+import { type LoggedColumn, TYPE } from '../table-map.ts';
 import { dateText, fractionBytes, isZeroDay, Moment, momentReader, timeText } from './time-text.ts';
-import { bareName } from '../connection/types.ts';
+import { bareName } from '../../connection/types.ts';
 
 /** Reads the value of a column as the cell that a SELECT gives. */
 export type ReadValue = (reader: ByteReader) => Cell;

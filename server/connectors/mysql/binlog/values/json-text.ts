@@ -1,7 +1,7 @@
-import { DataError } from '../../contract/errors.ts';
+import { DataError } from '../../../contract/errors.ts';
 import { ByteReader } from './byte-reader.ts';
 import { decimalReader, doubleText } from './number-text.ts';
-import { TYPE } from './table-map.ts';
+import { TYPE } from '../table-map.ts';
 
 /** Kinds of values. Large objects and arrays have offsets of four bytes. */
 const KIND = {

@@ -1,6 +1,6 @@
-import { ConfigurationError } from '../../contract/errors.ts';
-import { onSession } from '../../kits/sql/session.ts';
-import type { MysqlSession } from '../connection/session.ts';
+import { ConfigurationError } from '../../../contract/errors.ts';
+import { onSession } from '../../../kits/sql/session.ts';
+import type { MysqlSession } from '../../connection/session.ts';
 
 export type TextDecoderOf = (bytes: Buffer) => string;
 

@@ -120,6 +120,10 @@ export const connections = pgTable(
     index('connections_list').on(t.account_id, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
     index('connections_status').on(t.account_id, t.status, t.created_at, t.id).where(sql`${t.deleted_at} is null`),
     index('connections_tags').using('gin', t.tags).where(sql`${t.deleted_at} is null`),
+    // The operator class serves folders below one, whatever the collation of the database.
+    index('connections_folder_list')
+      .on(t.account_id, t.folder.op('text_pattern_ops'))
+      .where(sql`${t.folder} is not null and ${t.deleted_at} is null`),
     index('connections_due').on(t.next_run_at).where(sql`${t.next_run_at} is not null and ${t.deleted_at} is null`),
     index('connections_source').on(t.source_id).where(sql`${t.deleted_at} is null`),
     index('connections_destination').on(t.destination_id).where(sql`${t.deleted_at} is null`),

@@ -24,7 +24,15 @@ const VALUES: Record<string, string> = { connector_type: 'source', start_date: '
 
 /** Lists with pages, and their filters, rare and common. */
 const queriesOf = (world: World): Record<string, string[]> => ({
-  '/connections': ['', 'status=active', 'status=locked', 'tag=rare', 'offset=50', `source_id=${world.source_id![0]}`],
+  '/connections': [
+    '',
+    'status=active',
+    'status=locked',
+    'tag=rare',
+    'folder=rare',
+    'offset=50',
+    `source_id=${world.source_id![0]}`,
+  ],
   '/connections/{connection_id}/runs': ['', 'offset=50', 'status=failed', 'created_before=2020-01-01'],
   '/connections/{connection_id}/runs/{connection_run_id}/stream_runs': [''],
   '/automation/events': [

@@ -19,7 +19,8 @@ export interface Roots {
 /**
  * Fills an account by SQL: connections with a stream each; runs of the last 400 days, a hundredth of them of one
  * connection and the rest spread; a stream run, a network log segment and a row of the ledger for each run; events; and
- * a tenth as many sources and cases as connections. One connection in a thousand is locked, and one has the tag `rare`.
+ * a tenth as many sources and cases as connections. One connection in a thousand is locked, one has the
+ * tag `rare`, and one is in a folder below `rare`; the others are in ten folders.
  */
 export async function fillAccount(sql: postgres.Sql, roots: Roots, size: Size): Promise<void> {
   const { account_id, destination_id, connection_id, stream_id, trigger_id } = roots;
@@ -32,10 +33,11 @@ export async function fillAccount(sql: postgres.Sql, roots: Roots, size: Size): 
     with sources as (
       select id, row_number() over () n from account_connectors
       where account_id = ${account_id} and name like 'large %')
-    insert into connections (id, account_id, name, source_id, destination_id, schedule, tags, status, created_at)
+    insert into connections (id, account_id, name, source_id, destination_id, schedule, tags, folder, status, created_at)
     select gen_random_uuid(), ${account_id}, 'large ' || g, sources.id, ${destination_id}, 
       '{"type":"manual","timezone":"UTC","interval_minutes":null,"cron_expression":null,"time_of_day":null}',
       case when g % 1000 = 0 then '{rare}'::text[] else '{}' end,
+      case when g % 1000 = 2 then 'rare/one' else 'team/' || g % 10 end,
       case when g % 1000 = 1 then 'locked' else 'active' end, now() - g * interval '1 second'
     from generate_series(1, ${size.connections}::int) g join sources on sources.n = 1 + g % ${others}::int`;
   await sql`

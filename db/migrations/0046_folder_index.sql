@@ -1,0 +1,1 @@
+CREATE INDEX "connections_folder_list" ON "connections" USING btree ("account_id","folder" text_pattern_ops) WHERE "connections"."folder" is not null and "connections"."deleted_at" is null;

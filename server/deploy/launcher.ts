@@ -13,7 +13,7 @@ export async function launch(archive: string, version: string): Promise<void> {
     try {
       await unpack(archive, folder);
     } catch (error) {
-      const advice = 'Set XDG_CACHE_HOME to a folder that can be written and has 700 MB of free space';
+      const advice = 'Set XDG_CACHE_HOME to a folder that can be written and has 300 MB of free space';
       process.stderr.write(`The service could not be unpacked into ${base}: ${(error as Error).message}. ${advice}\n`);
       process.exit(1);
     }

@@ -1,4 +1,4 @@
-import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { unusedBy } from './unused-files.ts';
 
@@ -112,6 +112,17 @@ export const notices = (parties: ThirdParty[]): string =>
     })
     .join(`\n\n${'-'.repeat(80)}\n\n`);
 
+/** All files or none, so that a full disk leaves the former ones. */
+function replaceFiles(contents: Record<string, string>): void {
+  const draftOf = (path: string) => `${path}.draft-${process.pid}`;
+  try {
+    for (const [path, content] of Object.entries(contents)) writeFileSync(draftOf(path), content);
+    for (const path of Object.keys(contents)) renameSync(draftOf(path), path);
+  } finally {
+    for (const path of Object.keys(contents)) rmSync(draftOf(path), { force: true });
+  }
+}
+
 if (import.meta.main) {
   const [sbom, text] = process.argv.slice(2);
   if (!sbom || !text) {
@@ -119,7 +130,14 @@ if (import.meta.main) {
     process.exit(2);
   }
   const parties = thirdParties();
-  writeFileSync(resolve(sbom), `${JSON.stringify(billOfMaterials(parties), null, 2)}\n`);
-  writeFileSync(resolve(text), `${notices(parties)}\n`);
+  try {
+    replaceFiles({
+      [resolve(sbom)]: `${JSON.stringify(billOfMaterials(parties), null, 2)}\n`,
+      [resolve(text)]: `${notices(parties)}\n`,
+    });
+  } catch (error) {
+    process.stderr.write(`Nothing was written: ${(error as Error).message}\n`);
+    process.exit(1);
+  }
   process.stdout.write(`Wrote ${parties.length} packages to ${sbom} and ${text}\n`);
 }

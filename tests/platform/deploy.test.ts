@@ -55,6 +55,20 @@ describe('packages of others', () => {
     expect(new Set(components.map((one) => one['bom-ref'])).size).toBe(components.length);
     expect(components.find(({ name }) => name === '@trpc/client')?.purl).toMatch(/^pkg:npm\/%40trpc\/client@\d/);
   });
+
+  test('are written whole, or not at all on a full disk', async () => {
+    const folder = temporaryFolder();
+    const files = ['sbom.json', 'licenses.txt'].map((name) => join(folder, name));
+    for (const file of files) writeFileSync(file, 'of before');
+    const command = [process.execPath, join(DEPLOY, 'third-party.ts'), ...files];
+    const full = await output('sh', '-c', 'trap "" XFSZ; ulimit -f 8; exec "$@"', 'sh', ...command);
+    expect(full).toEqual({ code: 1, text: expect.stringMatching(/^Nothing was written: .*\n$/) });
+    expect(files.map((file) => readFileSync(file, 'utf8'))).toEqual(['of before', 'of before']);
+    expect(readdirSync(folder)).toHaveLength(2);
+    expect((await output(...command)).code).toBe(0);
+    expect(JSON.parse(readFileSync(files[0]!, 'utf8'))).toMatchObject({ bomFormat: 'CycloneDX' });
+    expect(readdirSync(folder)).toHaveLength(2);
+  });
 });
 
 describe('systemd units', () => {

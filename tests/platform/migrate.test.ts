@@ -76,6 +76,24 @@ test('migrations only add, so that processes of the version before go on beside 
   expect(found).toEqual([]);
 });
 
+test('migrations take no value from a column, which processes of the version before may still write', () => {
+  const known = new Map<string, string[]>();
+  const taken: string[] = [];
+  for (const { tag } of journal.entries) {
+    const added = readFileSync(join(MIGRATIONS, `${tag}.sql`), 'utf8').matchAll(
+      /CONSTRAINT "(\w+_known)" CHECK \((.*)\)/g,
+    );
+    for (const [, name, check] of added) {
+      const values = [...check!.matchAll(/'([^']*)'/g)].map(([, value]) => value!);
+      const gone = (known.get(name!) ?? []).filter((value) => !values.includes(value));
+      taken.push(...gone.map((value) => `${tag}: ${name} no longer has ${value}`));
+      known.set(name!, values);
+    }
+  }
+  expect(known.size).toBeGreaterThan(20);
+  expect(taken).toEqual([]);
+});
+
 /** Migrates an empty database with the first migrations alone. */
 async function migrateTo(client: postgres.Sql, count: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'migrations-'));

@@ -1,8 +1,9 @@
 /**
- * `bun tests/bench/all.ts [--write] [--only NAME] [--json FILE]`: the benches of the README's table, one after the other,
- * in less than an hour. Each round waits until the machine is quiet. Prints the versions of the peers, the benches' own
- * lines and the table, and stores all figures as JSON. `--write`: also in the README, if all of them succeeded. `--only`:
- * those whose names contain the text. Needs Debian's postgresql-15 and mariadb-server.
+ * `bun tests/bench/all.ts [--write] [--only NAME] [--json FILE]`: the benches with a goal, one after the other, in less
+ * than an hour; those of the README first. Each round waits until the machine is quiet. Prints the versions of the peers,
+ * the benches' own lines and the README's tables, and stores all figures as JSON. `--write`: also in the README, if all
+ * of those have succeeded. `--only`: those whose names contain the text. Needs Debian's postgresql-15 and
+ * mariadb-server, and PEERS, the folder of tests/bench/peers/install.sh.
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
@@ -14,8 +15,8 @@ import type { Result } from './report.ts';
 interface Bench {
   file: string;
   args: (string | number)[];
-  /** The cell of the README. */
-  cell(results: Result[]): string;
+  /** The cell of the README, unless it is not shown there. */
+  cell?(results: Result[]): string;
 }
 
 const BENCHES: Bench[] = [
@@ -56,7 +57,25 @@ const BENCHES: Bench[] = [
     args: [1_000_000, 10_000_000],
     cell: ([result]) => `${figure(result, 'small_mb')} and ${figure(result, 'large_mb')} MB`,
   },
+  { file: 'peers.ts', args: [1_000_000, 3] },
+  { file: 'parquet.ts', args: [1_000_000, 3] },
+  { file: 'http-api.ts', args: [] },
+  { file: 'initial-copy.ts', args: [] },
+  { file: 'binlog.ts', args: [100_000] },
+  { file: 'verify.ts', args: [1_000_000, 2] },
+  { file: 'fan-out.ts', args: [400] },
+  { file: 'start.ts', args: [3] },
+  { file: 'idle.ts', args: [] },
+  { file: 'api.ts', args: [5] },
 ];
+
+/** The first cell of the README's rows, by the titles of tests/bench/peers.ts. */
+const PEER_ROWS: Record<string, string> = {
+  'peers: pg to pg': 'PostgreSQL',
+  'peers: mysql to pg': 'MariaDB',
+  'peers: csv to pg': 'CSV',
+  'peers: parquet to pg': 'Parquet',
+};
 
 const PEERS = ['psql', 'pg_dump', '/usr/lib/postgresql/15/bin/postgres', 'pg_recvlogical', 'mysql'];
 const README = join(import.meta.dir, '../../README.md');
@@ -83,10 +102,13 @@ const json = options.json ?? join(tmpdir(), `data-pipelines-bench-${started.toIS
 const stored = done.map(({ bench: { file, args }, seconds, results }) => ({ file, args, seconds, results }));
 writeFileSync(json, `${JSON.stringify({ started, machine, versions, benches: stored }, null, 2)}\n`);
 const cells = new Map<string, string>();
-for (const { bench, results } of done) if (results) cells.set(bench.file, bench.cell(results));
+for (const { bench, results } of done) if (results && bench.cell) cells.set(bench.file, bench.cell(results));
+const compared = done.flatMap(({ bench, results }) => (bench.file === 'peers.ts' && results ? results : []));
 console.log(`\nAll in ${((Date.now() - started.getTime()) / 60_000).toFixed(1)} minutes, figures in ${json}`);
-for (const { file } of benches) console.log(`  ${file.padEnd(16)} ${cells.get(file) ?? 'FAILED'}`);
-if (cells.size < benches.length) process.exit(1);
+for (const { bench, results } of done) {
+  console.log(`  ${bench.file.padEnd(16)} ${results ? (cells.get(bench.file) ?? 'done') : 'FAILED'}`);
+}
+if (done.some(({ bench, results }) => bench.cell && !results)) process.exit(1);
 if (options.write) writeFileSync(README, withCells(readFileSync(README, 'utf8')));
 
 /** Null: it has failed. */
@@ -101,13 +123,13 @@ async function run({ file, args }: Bench): Promise<Result[] | null> {
     });
     if ((await child.exited) !== 0) return null;
     const lines = readFileSync(path, 'utf8').trim().split('\n');
-    return lines.map((line) => JSON.parse(line) as Result);
+    return lines.filter(Boolean).map((line) => JSON.parse(line) as Result);
   } finally {
     rmSync(path, { force: true });
   }
 }
 
-/** Replaces the result in each row of the table whose command runs one of the benches. */
+/** Replaces the result in each row whose command runs one of the benches, and the rows of the peers. */
 function withCells(readme: string): string {
   let text = readme;
   for (const [file, cell] of cells) {
@@ -115,7 +137,20 @@ function withCells(readme: string): string {
     if (!row.test(text)) throw new Error(`the README has no row for ${file}`);
     text = text.replace(row, (_, before: string, after: string) => `${before}${cell}${after}`);
   }
+  for (const { title, figures } of compared) text = withPeers(text, PEER_ROWS[title] ?? title, figures);
   return text;
+}
+
+/** The columns are those of the README: this service and its peers. */
+function withPeers(readme: string, source: string, figures: Record<string, number>): string {
+  const head = /^\| Source \|(.*)\|$/m.exec(readme)?.[1];
+  const row = new RegExp(`^\\| ${source} \\|.*\\|$`, 'm');
+  if (!head || !row.test(readme)) throw new Error(`the README has no row of peers for ${source}`);
+  const columns = head.split('|').map((name) => {
+    const seconds = figures[`${name.trim()}: seconds`];
+    return seconds === undefined ? '–' : `${seconds.toFixed(1)} s, ${figures[`${name.trim()}: megabytes`]} MB`;
+  });
+  return readme.replace(row, `| ${source} | ${columns.join(' | ')} |`);
 }
 
 function versionOf(command: string): string {

@@ -23,7 +23,7 @@ const ROUNDS = Number(process.argv[3] ?? 3);
 const SLOW_SECONDS = 60;
 /** A peer that takes longer is ended. */
 const LIMIT_SECONDS = 300;
-const OURS = 'this service';
+const OURS = 'This service';
 const POSTGRES = /(^|\/)postgres\b/;
 
 interface Measured {

@@ -30,6 +30,8 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
   const { claim, deps } = attempt;
   const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
   const map = byteMapper(attempt, input.plan);
+  // The mapper's own chunks are no concern of the source.
+  const reuse = input.plan.untouched && stream.reuse ? stream.reuse.bind(stream) : undefined;
   const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024);
   const chunks = fromSource(counted(attempt, stream))[Symbol.asyncIterator]();
   let ended = false;
@@ -38,7 +40,9 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
       const { done, value } = await chunks.next();
       ended = done === true;
       if (done) return;
-      yield map(value);
+      const mapped = map(value);
+      if (mapped !== value) stream.reuse?.(value);
+      yield mapped;
       due = pace.due(value.length) && !input.at_once && stream.state?.() != null;
     }
   }
@@ -50,7 +54,7 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
     for (let begun = 0; !ended; begun = stream.rows()) {
       // A binary stream passes unmapped, so its rows end where the source says.
       const rowsEnd = () => stream.rowsEnd?.() ?? 0;
-      const part = { format, rows: () => stream.rows() - begun, rowsEnd };
+      const part = { format, rows: () => stream.rows() - begun, rowsEnd, reuse, computed: stream.computed };
       await takingAll(upToCheckpoint(), (taken) =>
         onSide('destination', () => writer.pipe!({ ...part, chunks: taken })),
       );

@@ -146,5 +146,5 @@ test('every statement is recorded, without the password', async () => {
   const { host, port, database, password } = sides.destination.server;
   expect(new Set(entries.map(({ url }) => url))).toEqual(new Set([`postgres://${host}:${port}/${database}`]));
   expect(JSON.stringify(entries)).not.toContain(password);
-  expect(entries.find(({ method }) => method === 'COPY')!.body).toContain(`copy "public"."${table}"`);
+  expect(entries.find(({ method }) => method === 'COPY')!.body).toContain(`copy "public"."${table}__new_`);
 });

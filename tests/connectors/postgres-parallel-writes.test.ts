@@ -171,6 +171,39 @@ describe('several sessions that fill a new table', () => {
     expect([asked, sent(to, 'COPY').length]).toEqual([2, 1]);
   });
 
+  test('a table that was missing appears with all rows, and later rows are added', async () => {
+    await run(`drop table ${table}`);
+    const writer = await opened(slowDestination(2), { mode: 'append' });
+    let seen: unknown;
+    await writer.pipe!(
+      await streamOf(async () => {
+        await underway();
+        seen = (await run(`select to_regclass('${table}') as found`))[0]!.found;
+      }),
+    );
+    expect(seen).toBeNull();
+    await writer.checkpoint({ cursor: '1' });
+    await expectNothingLeft();
+    await writer.pipe!(await streamOf(() => Promise.resolve()));
+    expect(await writer.finish(null)).toMatchObject({ rows_loaded: 2 * ROWS });
+    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toMatchObject({ n: 2 * ROWS, ids: ROWS });
+    await expectNothingLeft();
+  });
+
+  test('a table that was created meanwhile keeps its rows', async () => {
+    await run(`drop table ${table}`);
+    const writer = await opened(slowDestination(2), { mode: 'append' });
+    await writer.pipe!(
+      await streamOf(async () => {
+        await underway();
+        await run(`create table ${table} (id int); insert into ${table} values (-1)`);
+      }),
+    );
+    expect(await writer.finish(null)).toMatchObject({ rows_loaded: ROWS });
+    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toMatchObject({ n: ROWS + 1, ids: ROWS + 1 });
+    await expectNothingLeft();
+  });
+
   test('a table that becomes visible with others waits for them', async () => {
     const writer = await opened(slowDestination(2), { publish_with: 'moment' });
     await writer.pipe!(await streamOf(underway));

@@ -102,23 +102,30 @@ describe('a worker killed during a run', () => {
       where d.datname = current_database() and not l.granted and l.mode = 'AccessExclusiveLock'`;
 
   const steps = [
-    ['while several sessions copy', null],
-    ['once the new table is visible', async () => (await noted()).length > 0],
-    ['after their commits, before the swap', async () => (await noted()).length > 0 && (await held()).length > 0],
+    ['while several sessions copy into a missing table', null, 'append'],
+    ['while several sessions copy', null, 'overwrite'],
+    ['once the new table is visible', async () => (await noted()).length > 0, 'overwrite'],
+    [
+      'after their commits, before the swap',
+      async () => (await noted()).length > 0 && (await held()).length > 0,
+      'overwrite',
+    ],
   ] as const;
-  test.each(spread(steps, 2))(
+  test.each(spread(steps, 3))(
     'leaves no row of several sessions that fill a table, and no table beside it: %s',
-    async (step, reached) => {
+    async (step, reached, destination_sync_mode) => {
       const table_prefix = `parts_${steps.findIndex(([name]) => name === step)}_`;
       const name = `${table_prefix}stream_1`;
       const parameters = { ...database, host: '127.0.0.1', port: proxy.port, ssl_mode: 'disable', parallel_writes: 3 };
       const created = await makePipeline(service, {
         source: { name: 'sample', parameters: { rows: 10_000, value_bytes: 3000 } },
         destination: { name: 'postgres', parameters },
-        stream: { destination_sync_mode: 'overwrite', primary_key: [['id']] },
+        stream: { destination_sync_mode, primary_key: [['id']] },
         connection: { table_prefix },
       });
-      await rows.unsafe(`create table ${name} (id bigint primary key); insert into ${name} values (-1)`);
+      const appends = destination_sync_mode === 'append';
+      const before = appends ? name.replace('stream', 'before') : name;
+      await rows.unsafe(`create table ${before} (id bigint primary key); insert into ${before} values (-1)`);
       // So slow that other sessions join even where the worker waits for a processor.
       line.upload_bytes_per_second = 2_000_000;
       const first = spawnWorker(service);
@@ -126,14 +133,16 @@ describe('a worker killed during a run', () => {
       await until(async () => (await copies()) > 1);
       // A reader of the old table delays the swap.
       await rows.begin(async (reader) => {
-        await reader.unsafe(`select from ${name}`);
+        await reader.unsafe(`select from ${before}`);
         if (reached) {
           delete line.upload_bytes_per_second;
           await until(reached);
         }
         first.kill('SIGKILL');
         await first.exited;
-        expect([...(await reader.unsafe(`select id::int from ${name}`))]).toEqual([{ id: -1 }] as never);
+        expect([...(await reader.unsafe(`select id::int from ${before}`))]).toEqual([{ id: -1 }] as never);
+        const [seen] = await reader`select to_regclass(${name}) is null as missing`;
+        expect(seen!.missing).toBe(appends);
       });
       delete line.upload_bytes_per_second;
       const second = spawnWorker(service);

@@ -45,6 +45,10 @@ export type ByteFormat = 'pgcopy-binary' | 'pgcopy-text';
 export interface ByteStream {
   format: ByteFormat;
   chunks: AsyncIterable<Uint8Array>;
+  /** Takes back a chunk that nothing reads any more, to fill its memory again. Absent: chunks are not used again. */
+  reuse?(chunk: Uint8Array): void;
+  /** The chunks are computed by this process, which is idle while it waits for the destination. */
+  computed?: boolean;
   /** Number of rows. Exact after the end, and with `state` after each chunk; in between it may grow. */
   rows(): number;
   /**

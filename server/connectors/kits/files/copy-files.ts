@@ -2,6 +2,7 @@ import type { ByteFormat, ByteStream, ReadRequest } from '../../contract/connect
 import { DataError } from '../../contract/errors.ts';
 import { encodeCopyText } from '../../cells/copy-text.ts';
 import { FORMATS, formatOf } from './formats.ts';
+import { ChunkPool } from './formats/chunk-pool.ts';
 import { readRows } from './read-files.ts';
 import type { SourceContext } from './settings/files.ts';
 import { placeName } from './stores.ts';
@@ -21,6 +22,7 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
   const known = new Set(request.stream.fields.map(({ path }) => path.join('.')));
   const warnOfNul = nulWarning(ctx);
   const refusesNul = request.inexact_values !== 'allow';
+  const pool = new ChunkPool();
   let rows = 0;
   const onNul = (file: FoundFile) => {
     if (refusesNul) throw nulRefusal(file);
@@ -28,7 +30,7 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
   };
   async function* chunks() {
     for (const [at, file] of files.entries()) {
-      const pieces = await formatOf(ctx.config, file).copy?.read(ctx, file, { columns, known });
+      const pieces = await formatOf(ctx.config, file).copy?.read(ctx, file, { columns, known, pool });
       if (pieces) {
         for await (const piece of pieces) {
           if (piece.removed_nul) onNul(file);
@@ -41,11 +43,12 @@ export function copyFiles(ctx: SourceContext, files: FoundFile[], request: ReadR
       for await (const batch of readRows(ctx, file, { columns, known, skip: 0, later })) {
         rows += batch.rows.length;
         // A copy: while a chunk waits, a view would keep the whole buffer of the encoder.
-        yield new Uint8Array(encodeCopyText(batch.rows, () => onNul(file)));
+        yield pool.copyOf(encodeCopyText(batch.rows, () => onNul(file)));
       }
     }
   }
-  return { format: 'pgcopy-text', chunks: chunks(), rows: () => rows };
+  const reuse = (chunk: Uint8Array) => pool.give(chunk);
+  return { format: 'pgcopy-text', chunks: chunks(), rows: () => rows, reuse, computed: true };
 }
 
 const nulRefusal = ({ name }: FoundFile) =>

@@ -31,8 +31,11 @@ export class CopyIn {
     return this.#connection === null || this.#drained !== null || this.#ending;
   }
 
-  /** Resolves when the server accepts more data. Throws the server's error once there is one. */
-  async write(piece: Uint8Array): Promise<void> {
+  /**
+   * Resolves when the server accepts more data. Throws the server's error once there is one.
+   * @returns whether the piece was sent, so that its memory can be used again
+   */
+  async write(piece: Uint8Array): Promise<boolean> {
     if (!this.#connection) await this.#started.promise;
     this.#check();
     const socket = this.#connection!.stream;
@@ -41,13 +44,14 @@ export class CopyIn {
     header.writeInt32BE(piece.length + 4, 1);
     this.#bytes += piece.length;
     socket.write(header);
-    if (socket.write(piece)) return;
+    if (socket.write(piece)) return socket.writableLength === 0;
     await new Promise<void>((resolve) => {
       this.#drained = resolve;
       socket.once('drain', resolve);
     });
     this.#drained = null;
     this.#check();
+    return true;
   }
 
   #check() {

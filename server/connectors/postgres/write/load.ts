@@ -15,7 +15,7 @@ import { columnList, derivedName, identifier, relation } from '../connection/sql
 import { postgres } from './dialect.ts';
 import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { deleteWindow } from './replace-window.ts';
-import { addKey, swapIn } from './swap.ts';
+import { addKey, bringIn, swapIn } from './swap.ts';
 import { takesDirectly } from './held-rows.ts';
 import { createStage } from './tables.ts';
 import type { PgTarget } from './target.ts';
@@ -56,8 +56,31 @@ export function loadOf(target: PgTarget): Load {
   return target.mode === 'overwrite' ? overwrite(target) : append(target);
 }
 
-function append(target: PgTarget): Load {
-  let present = target.existing !== null;
+const append = (target: PgTarget): Load =>
+  target.existing === null && !target.rejects ? firstAppend(target) : appendTo(target);
+
+/** Until the first commit a missing table is filled under another name, as for `overwrite`: several sessions can do that. */
+function firstAppend(target: PgTarget): Load {
+  const first = aside(target);
+  const later = appendTo(target, true);
+  let isFirst = true;
+  return {
+    incremental: later.incremental,
+    get pending() {
+      return isFirst ? first.pending : undefined;
+    },
+    prepare: (session) => (isFirst ? first : later).prepare(session),
+    async complete(session, rejects) {
+      if (!isFirst) return later.complete(session, rejects);
+      isFirst = false;
+      const changed = await bringIn(session, target, first.pending.name);
+      return { updated: 0, deleted: 0, changed, extra: pendingState(null) };
+    },
+  };
+}
+
+function appendTo(target: PgTarget, created = false): Load {
+  let present = created || target.existing !== null;
   let deleted = 0;
   return {
     // The rows of a window are replaced by one commit: a commit of a part would leave the rest missing.
@@ -80,15 +103,12 @@ function append(target: PgTarget): Load {
  * `publish`.
  */
 function overwrite(target: PgTarget): Load {
-  const { connection_id, stream_id, stream_run_id, fence } = target;
-  const fresh = derivedName(target.table, `__new_${shortHash(connection_id, stream_id, stream_run_id, fence)}`);
+  const { pending, prepare } = aside(target);
+  const fresh = pending.name;
   return {
     incremental: false,
-    pending: { name: fresh, table: target.table, phase: 'loading' },
-    async prepare(session) {
-      await createTable({ session, dialect: postgres }, target, { name: fresh, key: [] });
-      return { into: relation(target.schema, fresh), freeze: true };
-    },
+    pending,
+    prepare,
     async complete(session) {
       await addKey(session, target, fresh);
       const changed = target.publish_with == null ? await swapIn(session, target, fresh) : {};
@@ -96,6 +116,18 @@ function overwrite(target: PgTarget): Load {
       return { updated: 0, deleted: 0, changed, extra: { [READY]: ready, ...pendingState(null) } };
     },
   };
+}
+
+/** A new table with a name of its own. */
+function aside(target: PgTarget) {
+  const { connection_id, stream_id, stream_run_id, fence, table } = target;
+  const name = derivedName(table, `__new_${shortHash(connection_id, stream_id, stream_run_id, fence)}`);
+  const pending: PendingTable = { name, table, phase: 'loading' };
+  const prepare: Load['prepare'] = async (session) => {
+    await createTable({ session, dialect: postgres }, target, { name, key: [] });
+    return { into: relation(target.schema, name), freeze: true };
+  };
+  return { pending, prepare };
 }
 
 /** The stage is a temporary table: not logged, and gone with the session. */

@@ -20,6 +20,8 @@ interface Copying {
   binary: boolean;
   /** Null: the first session copies all rows. */
   sharing: Sharing | null;
+  /** The share of an interval that passed in waiting at which one more session joins. */
+  waiting: number;
   /** Begins a COPY. `shared`: into a table that other sessions see. */
   begin(session: PgSession, shared: boolean): CopyIn;
 }
@@ -30,7 +32,7 @@ class Part {
   busy = false;
   #rows = 0;
   #copy: CopyIn;
-  #sent = Promise.resolve();
+  #sent: Promise<unknown> = Promise.resolve();
 
   constructor(
     readonly session: PgSession,
@@ -44,16 +46,17 @@ class Part {
     return this.#rows;
   }
 
-  put(bytes: Uint8Array): void {
+  /** @param onSent once the bytes are not read any more; never called if that remains unknown */
+  put(bytes: Uint8Array, onSent?: () => void): void {
     this.busy = true;
     const sent = this.#sent.then(() => this.#copy.write(bytes));
     this.#sent = sent;
-    void this.#watch(sent);
+    void this.#watch(sent, onSent);
   }
 
-  async #watch(sent: Promise<void>): Promise<void> {
+  async #watch(sent: Promise<boolean>, onSent?: () => void): Promise<void> {
     try {
-      await sent;
+      if (await sent) onSent?.();
     } catch (error) {
       this.on.failed(this.session.translate(error));
       return;
@@ -115,11 +118,12 @@ export class ParallelCopy {
   /**
    * Resolves when a session can take more.
    * @param rows_end end of the last complete row in the bytes; 0: none, or it is unknown
+   * @param onSent once nothing reads the bytes any more; not called if that remains unknown
    */
-  async write(bytes: Uint8Array, rows_end: number): Promise<void> {
+  async write(bytes: Uint8Array, rows_end: number, onSent?: () => void): Promise<void> {
     if (bytes.length === 0) return;
     this.#bytes += bytes.length;
-    await this.#place(bytes, rows_end);
+    await this.#place(bytes, { rows_end, onSent });
     const began = performance.now();
     await this.#untilFree(rows_end === 0);
     this.#countWait(performance.now() - began);
@@ -148,12 +152,17 @@ export class ParallelCopy {
     await Promise.all(this.#helpers.map((session) => session.close()));
   }
 
-  async #place(bytes: Uint8Array, rows_end: number): Promise<void> {
+  async #place(
+    bytes: Uint8Array,
+    { rows_end, onSent }: { rows_end: number; onSent: (() => void) | undefined },
+  ): Promise<void> {
     const joins = this.#joining !== null && rows_end > 0;
     let rest = bytes;
     if (this.#within) {
       const isCut = rows_end > 0 && (joins || this.#free() !== this.#current);
-      this.#current.put(isCut ? bytes.subarray(0, rows_end) : bytes);
+      // Of a chunk for two sessions the memory is not used again.
+      if (isCut) this.#current.put(bytes.subarray(0, rows_end));
+      else this.#current.put(bytes, onSent);
       this.#within = !isCut && rows_end < bytes.length;
       if (!isCut) return;
       rest = bytes.subarray(rows_end);
@@ -161,7 +170,7 @@ export class ParallelCopy {
     if (joins) await this.#join();
     if (rest.length === 0) return;
     this.#current = this.#free();
-    this.#current.put(rest);
+    this.#current.put(rest, rest === bytes ? onSent : undefined);
     this.#within = rows_end < bytes.length;
   }
 
@@ -182,7 +191,7 @@ export class ParallelCopy {
     const now = performance.now();
     const passed = now - this.#seen;
     if (passed < WAITING.of_ms) return;
-    const isWaiting = this.#waited >= WAITING.share * passed;
+    const isWaiting = this.#waited >= this.how.waiting * passed;
     [this.#seen, this.#waited] = [now, 0];
     if (isWaiting) this.#open();
   }

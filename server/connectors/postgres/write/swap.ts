@@ -37,6 +37,18 @@ export async function swapIn(session: PgSession, target: PgTarget, fresh: string
   return {};
 }
 
+/** Gives the new table its name, or its rows to a table that was created meanwhile, in the open transaction. */
+export async function bringIn(session: PgSession, target: PgTarget, fresh: string): Promise<ChangedValues> {
+  const old = await findTable(session, target.schema, target.table);
+  if (!old) {
+    await replaceTable(session, { ...target, primary_key: [] }, { old, fresh });
+    return {};
+  }
+  const changed = await prepareInPlace(session, target, { old, fresh });
+  await insertFresh(session, target, fresh);
+  return changed;
+}
+
 /** The index is built after the rows are copied, which is faster. */
 export async function addKey(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
   if (target.primary_key.length === 0) return;

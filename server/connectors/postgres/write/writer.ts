@@ -22,6 +22,7 @@ import { type Loaded, type RowLoad, SqlWriter, type WrittenTotals } from '../../
 import { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { columnList } from '../connection/sql.ts';
+import { WAITING } from '../connection/waiting.ts';
 import type { CopyIn } from '../connection/copy-in.ts';
 import { postgres } from './dialect.ts';
 import { type DirectMerge, directMerge, type HeldBytes, HeldRows, MAX_HELD_ROWS } from './held-rows.ts';
@@ -272,10 +273,10 @@ class CopyLoad implements RowLoad {
 
   async pipe(stream: ByteStream): Promise<void> {
     const binary = stream.format === 'pgcopy-binary';
-    this.#copy = this.#copyFrom(binary);
+    this.#copy = this.#copyFrom(binary, stream.computed ? WAITING.computed_share : WAITING.share);
     for await (const piece of stream.chunks) {
       const rows_end = binary ? (stream.rowsEnd?.() ?? 0) : piece.lastIndexOf(LINE_FEED) + 1;
-      await this.#copy.write(piece, rows_end);
+      await this.#copy.write(piece, rows_end, () => stream.reuse?.(piece));
     }
   }
 
@@ -361,11 +362,11 @@ class CopyLoad implements RowLoad {
     this.#copied.bytes += bytes;
   }
 
-  #copyFrom(binary: boolean): ParallelCopy {
+  #copyFrom(binary: boolean, waiting = WAITING.share): ParallelCopy {
     const format = binary ? ['format binary'] : [];
     const begin = (session: PgSession, shared: boolean) =>
       this.#begin(session, this.#into.freeze && !shared ? [...format, 'freeze'] : format);
-    return new ParallelCopy(this.session, { binary, sharing: this.#sharing(), begin });
+    return new ParallelCopy(this.session, { binary, waiting, sharing: this.#sharing(), begin });
   }
 
   /** A row that cannot be loaded is looked for under savepoints of one session. */

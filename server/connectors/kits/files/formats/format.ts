@@ -2,6 +2,7 @@ import type { TextRules } from '../../../cells/text-rules.ts';
 import type { ByteFormat, Cell, Field, TargetColumn } from '../../../contract/connector.ts';
 import type { FileDestinationConfig, FormatName, SourceContext } from '../settings/files.ts';
 import type { Draft, FoundFile } from '../stores/store.ts';
+import type { ChunkPool } from './chunk-pool.ts';
 
 /**
  * A file format: how its files are recognized and read. `kits/files/formats.ts` lists all of them. A format reads rows of
@@ -54,11 +55,12 @@ export interface CopyReader {
   /** `Field.dialect` of the columns that can be copied. */
   dialect: string;
   /** COPY text of one file. Null if this file has to be read by `rows`. */
-  read(
-    ctx: SourceContext,
-    file: FoundFile,
-    request: Pick<FileRequest, 'columns' | 'known'>,
-  ): Promise<AsyncIterable<CopyPiece> | null>;
+  read(ctx: SourceContext, file: FoundFile, request: CopyRequest): Promise<AsyncIterable<CopyPiece> | null>;
+}
+
+export interface CopyRequest extends Pick<FileRequest, 'columns' | 'known'> {
+  /** Memory for the bytes of pieces. */
+  pool: ChunkPool;
 }
 
 /** Whole lines of COPY text. */

@@ -17,40 +17,66 @@ export function byteCheck(type: LogicalType, bytes: Uint8Array): ByteCheck | nul
   return plain ? (from, to) => plain(bytes, from, to) || ask(from, to) : ask;
 }
 
-const isDigit = (byte: number | undefined) => byte !== undefined && byte >= 48 && byte <= 57;
+const MINUS = 45;
+const POINT = 46;
+const ZERO = 48;
+const NINE = 57;
+const MONTH_DAYS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+/** Up to here a number whose digits are not all zero is no zero as a double, and no text is too long. */
+const MAX_NUMBER_BYTES = 100;
 
 function digitsEnd(bytes: Uint8Array, from: number, to: number): number {
   let at = from;
-  while (at < to && isDigit(bytes[at])) at++;
+  while (at < to) {
+    const byte = bytes[at] as number;
+    if (byte < ZERO || byte > NINE) break;
+    at++;
+  }
   return at;
 }
 
-/** Up to 18 digits without a leading zero. */
-const plainInteger = (bytes: Uint8Array, from: number, to: number) =>
-  to - from <= 18 && digitsEnd(bytes, from, to) === to && to > from && (bytes[from] !== 48 || to - from === 1);
+/** Up to 18 digits without a leading zero, perhaps after a minus. */
+function plainInteger(bytes: Uint8Array, from: number, to: number): boolean {
+  const negative = bytes[from] === MINUS;
+  const first = negative ? from + 1 : from;
+  const digits = to - first;
+  if (digits < 1 || digits > 18 || digitsEnd(bytes, first, to) !== to) return false;
+  return bytes[first] !== ZERO || (digits === 1 && !negative);
+}
 
-/** Digits, a point, digits. */
+/** Digits, perhaps a point and digits, perhaps after a minus. */
 function plainNumber(bytes: Uint8Array, from: number, to: number): boolean {
-  const point = digitsEnd(bytes, from, to);
-  if (!plainInteger(bytes, from, point)) return false;
-  return (
-    point === to ||
-    (bytes[point] === 46 && point + 1 < to && to - point <= 18 && digitsEnd(bytes, point + 1, to) === to)
-  );
+  if (to - from > MAX_NUMBER_BYTES) return false;
+  const negative = bytes[from] === MINUS;
+  const first = negative ? from + 1 : from;
+  const point = digitsEnd(bytes, first, to);
+  if (point === first || (bytes[first] === ZERO && point > first + 1)) return false;
+  if (point < to) {
+    if (bytes[point] !== POINT || point + 1 === to || digitsEnd(bytes, point + 1, to) !== to) return false;
+  }
+  return !negative || hasOther(bytes, first, to);
+}
+
+/** Whether there is a digit other than zero. */
+function hasOther(bytes: Uint8Array, from: number, to: number): boolean {
+  let at = from;
+  while (at < to && (bytes[at] === ZERO || bytes[at] === POINT)) at++;
+  return at < to;
 }
 
 /** The number that two digits form; NaN if they are not digits. */
-const twoAt = (bytes: Uint8Array, at: number) =>
-  isDigit(bytes[at]) && isDigit(bytes[at + 1])
-    ? (bytes[at] as number) * 10 + (bytes[at + 1] as number) - 528
-    : Number.NaN;
+function twoAt(bytes: Uint8Array, at: number): number {
+  const tens = (bytes[at] as number) - ZERO;
+  const ones = (bytes[at + 1] as number) - ZERO;
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
+}
 
-/** Accepts only days that every month has; the normalizer decides about the others. */
+/** Of a 29 February, the normalizer decides. */
 function startsWithDate(bytes: Uint8Array, from: number): boolean {
   const month = twoAt(bytes, from + 5);
   const day = twoAt(bytes, from + 8);
-  if (bytes[from + 4] !== 45 || bytes[from + 7] !== 45 || !(month >= 1 && month <= 12 && day >= 1 && day <= 28))
-    return false;
+  if (bytes[from + 4] !== MINUS || bytes[from + 7] !== MINUS || !(month >= 1 && month <= 12)) return false;
+  if (!(day >= 1 && day <= (MONTH_DAYS[month] as number))) return false;
   return twoAt(bytes, from) > 0 && twoAt(bytes, from + 2) >= 0;
 }
 

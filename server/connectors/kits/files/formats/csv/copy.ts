@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { DataError } from '../../../../contract/errors.ts';
 import type { SourceContext } from '../../settings/files.ts';
 import type { FoundFile } from '../../stores/store.ts';
+import type { ChunkPool } from '../chunk-pool.ts';
 import { byteChunks, checkRecordLength, isWorthParsing, wrongEncoding } from '../file-chunks.ts';
 import { type CopyPiece, type CopyReader, type FileColumn, warnOfNewColumns } from '../format.ts';
 import { misfit } from '../text-rows.ts';
@@ -16,7 +17,7 @@ export const csvCopy: CopyReader = {
   dialect: CSV_DIALECT,
   async read(ctx, file, request) {
     const plan = await copyPlan(ctx, file, request);
-    return plan && transcodeFile(ctx, file, plan);
+    return plan && transcodeFile(ctx, file, { plan, pool: request.pool });
   },
 };
 
@@ -38,7 +39,11 @@ async function copyPlan(
   return { delimiter, quote, columns: header.map((name) => byName.get(name) ?? null) };
 }
 
-async function* transcodeFile(ctx: SourceContext, file: FoundFile, plan: CopyPlan): AsyncGenerator<CopyPiece> {
+async function* transcodeFile(
+  ctx: SourceContext,
+  file: FoundFile,
+  { plan, pool }: { plan: CopyPlan; pool: ChunkPool },
+): AsyncGenerator<CopyPiece> {
   let buffer = new Uint8Array(1 << 21);
   let [held, looked, line] = [0, 0, 1];
   let head = true;
@@ -61,7 +66,7 @@ async function* transcodeFile(ctx: SourceContext, file: FoundFile, plan: CopyPla
     buffer.copyWithin(0, from + done.read, end);
     held = end - from - done.read;
     if (done.read === 0) return null;
-    return { bytes: done.output, rows: done.rows, removed_nul: done.nuls > 0 };
+    return { bytes: pool.copyOf(done.output), rows: done.rows, removed_nul: done.nuls > 0 };
   };
   for await (const chunk of byteChunks(file, ctx.signal)) {
     buffer = withRoom(buffer, held, chunk.length);

@@ -5,6 +5,7 @@ import { fixedColumnsOf } from '../../settings/fixed-width.ts';
 import type { FoundFile } from '../../stores/store.ts';
 import { startsWithMark, withRoom } from '../csv/copy.ts';
 import { MisfitError, type Transcoded } from '../csv/transcoder.ts';
+import type { ChunkPool } from '../chunk-pool.ts';
 import { byteChunks, checkRecordLength, wrongEncoding } from '../file-chunks.ts';
 import { type CopyPiece, type CopyReader, type FileColumn, warnOfNewColumns } from '../format.ts';
 import { misfit } from '../text-rows.ts';
@@ -16,12 +17,12 @@ const NEWLINE = 10;
 
 export const fixedWidthCopy: CopyReader = {
   dialect: FIXED_WIDTH_DIALECT,
-  async read(ctx, file, { columns, known }) {
+  async read(ctx, file, { columns, known, pool }) {
     const plan = copyPlan(ctx, columns);
     if (!plan) return null;
     const names = plan.layout.columns.map(({ name }) => name);
     warnOfNewColumns(ctx, file, names, known);
-    return transcodeFile(ctx, file, plan);
+    return transcodeFile(ctx, file, { plan, pool });
   },
 };
 
@@ -38,7 +39,11 @@ function copyPlan({ config }: SourceContext, wanted: FileColumn[]): LinePlan | n
   return { layout: layoutOf(all, config), columns, skip: config.skip_lines };
 }
 
-async function* transcodeFile(ctx: SourceContext, file: FoundFile, plan: LinePlan): AsyncGenerator<CopyPiece> {
+async function* transcodeFile(
+  ctx: SourceContext,
+  file: FoundFile,
+  { plan, pool }: { plan: LinePlan; pool: ChunkPool },
+): AsyncGenerator<CopyPiece> {
   let buffer = new Uint8Array(1 << 21);
   let [held, line] = [0, 1];
   let isStart = true;
@@ -54,7 +59,7 @@ async function* transcodeFile(ctx: SourceContext, file: FoundFile, plan: LinePla
     line += lines;
     buffer.copyWithin(0, end, held);
     held -= end;
-    return { bytes: output, rows, removed_nul: nuls > 0 };
+    return { bytes: pool.copyOf(output), rows, removed_nul: nuls > 0 };
   };
   for await (const chunk of byteChunks(file, ctx.signal)) {
     buffer = withRoom(buffer, held, chunk.length);

@@ -60,7 +60,7 @@ export class LineTranscoder {
       at = end + 1;
     }
     const { rows, lines, nuls } = this;
-    return { output: this.output.slice(0, this.to), read: input.length, rows, lines, nuls };
+    return { output: this.output.subarray(0, this.to), read: input.length, rows, lines, nuls };
   }
 
   private line(input: Uint8Array, from: number, to: number, isAscii: boolean): void {

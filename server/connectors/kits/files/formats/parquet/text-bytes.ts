@@ -1,4 +1,5 @@
 import type { DuckDBDataChunk } from '@duckdb/node-api';
+import type { ChunkPool } from '../chunk-pool.ts';
 import { duckdbBindings } from '../../../duckdb/package.ts';
 
 /** `duckdb_string_t` of DuckDB's C API: a length, then the text itself if it is short, otherwise a pointer to it. */
@@ -15,12 +16,12 @@ interface Run {
 }
 
 /** The joined bytes of the texts in a chunk's first column, without creating JavaScript strings. There must be no NULL. */
-export function joinedTexts(chunk: DuckDBDataChunk): Uint8Array {
+export function joinedTexts(chunk: DuckDBDataChunk, pool: ChunkPool): Uint8Array {
   const bindings = duckdbBindings();
   const vector = bindings.data_chunk_get_vector(chunk.chunk, 0);
   const strings = bindings.vector_get_data(vector, chunk.rowCount * STRING_BYTES);
   const runs = runsOf(new DataView(strings.buffer, strings.byteOffset, strings.byteLength));
-  const bytes = new Uint8Array(runs.reduce((sum, { length }) => sum + length, 0));
+  const bytes = pool.take(runs.reduce((sum, { length }) => sum + length, 0));
   let to = 0;
   for (const { at, length, inlined } of runs) {
     const from = inlined

@@ -20,7 +20,10 @@ const isFilled = (value: unknown) =>
   value !== false &&
   value !== '' &&
   value !== 0 &&
-  (typeof value !== 'object' || Object.keys(value).length > 0);
+  (typeof value !== 'object' || hasContent(value));
+
+/** Of a list of records the length is enough: its keys would be texts, one for each record. */
+const hasContent = (value: object) => (Array.isArray(value) ? value.length > 0 : Object.keys(value).length > 0);
 
 /** What a body says went wrong, although its status is a success; null: nothing. */
 export function errorInBody(json: unknown): string | null {

@@ -134,12 +134,16 @@ test('changes of all kinds keep their order, in small transactions and in large 
     `create table rows (id int primary key, n int, filler text); alter table rows alter filler set storage external;
      create table whole (like rows including all); alter table whole replica identity full`,
   );
-  for (const [seed, changes] of [
-    [0.1, 50],
-    [0.2, 50],
-    [0.3, 6000],
-    [0.4, 6000],
+  for (const [seed, changes, keepsInFile] of [
+    [0.1, 50, true],
+    [0.2, 50, false],
+    [0.3, 6000, true],
+    [0.4, 6000, false],
   ] as const) {
+    // Of a server that limits them, the log is read as a stream.
+    await source.unsafe(
+      `alter database ${new URL(from.url).pathname.slice(1)} set temp_file_limit = ${keepsInFile ? -1 : 1_000_000}`,
+    );
     await source.unsafe(`do $$ declare what float; key int; begin perform setseed(${seed});
       for at in 1 .. ${changes} loop
         what := random(); key := floor(random() * 200);
@@ -177,6 +181,8 @@ test('a run confirms what is committed while it reads on', async () => {
     return row!.moved as boolean;
   };
   const before = await stateOf();
+  // More than one statement returns.
+  await source`select count(pg_logical_emit_message(false, '', repeat('x', 1_000_000))) from generate_series(1, 130)`;
   // Some of them are committed before the first gate. Between the gates are more than are read ahead.
   await source.unsafe(`do $$ begin for n in 1 .. 24 loop
     insert into confirmed.parts select n * 1000 + g, n, repeat('x', 500) from generate_series(1, 600) g; commit;

@@ -44,6 +44,7 @@ import {
 } from './log-identity.ts';
 import { assertUnchanged, collect, endOfLog, lostError, openLogSession, startReplication } from './read-log.ts';
 import { isMark, sendsMessages } from './marks.ts';
+import { canPeek, PeekedLog } from './peek-log.ts';
 import { findSlot, freeSlot } from './replication-slots.ts';
 import { sameColumns } from './table-shape.ts';
 
@@ -69,6 +70,11 @@ export async function* followSharedLog(
   try {
     const opened = await openSharedLog(ctx, { replication, name, members: placed, as_lines });
     const { target, confirmed, log, messages } = opened;
+    if (!follow && opened.canPeek) {
+      const peeked = await PeekedLog.open(replication, { name, target });
+      yield* untilTarget(peeked.next, { log, target });
+      return await peeked.end();
+    }
     const from = lowestCursor(placed.map(({ state }) => state))!;
     // The slot stays where it is at first: streams that are not read now may need what is before `from`.
     const options = { messages: follow !== undefined && messages, lazy: true };
@@ -96,7 +102,7 @@ async function openSharedLog(
     members,
     as_lines,
   }: { replication: PgSession; name: string; members: readonly Placed[]; as_lines?: ReadonlySet<number> },
-): Promise<{ target: bigint; confirmed: string; log: SharedLog; messages: boolean }> {
+): Promise<{ target: bigint; confirmed: string; canPeek: boolean; log: SharedLog; messages: boolean }> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     const before = await publicationRows(session, name);
@@ -119,7 +125,8 @@ async function openSharedLog(
     const log = new SharedLog(ctx, members, { sources: await Promise.all(sources), as_lines });
     await freeSlot(session, name);
     const confirmed = (await findSlot(session, name))?.confirmed ?? '00000000/00000000';
-    return { target, confirmed, log, messages: await sendsMessages(session) };
+    const peeks = await canPeek(replication, { from: lsnValue(confirmed), target });
+    return { target, confirmed, canPeek: peeks, log, messages: await sendsMessages(session) };
   } finally {
     await session.close();
   }

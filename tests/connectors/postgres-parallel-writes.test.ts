@@ -215,6 +215,25 @@ describe('several sessions that fill a new table', () => {
     expect((await run(`${CHECKSUM} from ${table} t`))[0]).toMatchObject({ n: ROWS, ids: ROWS });
     await expectNothingLeft();
   });
+
+  test('rows that are dropped before they became visible do not count, also after a second attempt is killed', async () => {
+    const at = (fence: number, publish_with: string) =>
+      opened(destinationConfig(sides.destination), { fence, publish_with });
+    const idle = async () => {};
+    const first = await at(1, 'moment');
+    await first.pipe!(await streamOf(idle));
+    await first.finish(null);
+    const killed = await at(2, 'next moment');
+    await killed.abort();
+    const last = await at(3, 'next moment');
+    expect(last.committed).toBeNull();
+    await last.pipe!(await streamOf(idle));
+    expect((await last.finish(null)).rows_loaded).toBe(ROWS);
+    const streams = [{ stream_id: table, stream_run_id: 'stream-run', fence: 3 }];
+    const group = { connection_id: 'connection', schema: null, publish_with: 'next moment', streams };
+    await postgresDestination.publish!(destinationConfig(sides.destination).ctx, group);
+    await expectNothingLeft();
+  });
 });
 
 describe('an attempt that ends early leaves the old rows, and no table beside them:', () => {

@@ -61,6 +61,8 @@ export interface StateRow {
   confirm(): void;
   /** Stores extra columns alone, in the open transaction. @throws FencedError as above. */
   note(extra: ExtraState): Promise<void>;
+  /** As `note`, where what this stream run has committed is gone. */
+  forget(extra: ExtraState): Promise<void>;
 }
 
 /**
@@ -172,6 +174,12 @@ export async function claimState(
   };
 }
 
+/** Of a row whose last commit is gone: no run has it. */
+const NO_STREAM_RUN = '';
+
+const assigned = (dialect: SqlDatabase['dialect'], extra: ExtraState) =>
+  Object.entries(extra).map(([name, value]) => `${name} = ${textOrNull(dialect, value)}`);
+
 function recorder(
   { dialect }: Pick<SqlDatabase, 'dialect'>,
   claimed: {
@@ -180,7 +188,7 @@ function recorder(
     left_rows: boolean;
     update(assignments: string[]): Promise<void>;
   },
-): Pick<StateRow, 'record' | 'next' | 'confirm' | 'note' | 'forgetRows'> {
+): Pick<StateRow, 'record' | 'next' | 'confirm' | 'note' | 'forget' | 'forgetRows'> {
   const { target, stored, update } = claimed;
   let { left_rows } = claimed;
   // A state older than the control plane's must not return as a newer one: its cursor was reset there.
@@ -190,8 +198,6 @@ function recorder(
     version: Math.max(stored.state_version, target.state_version),
   };
   let recorded = current;
-  const extras = (extra: ExtraState) =>
-    Object.entries(extra).map(([name, value]) => `${name} = ${textOrNull(dialect, value)}`);
   const next: StateRow['next'] = (commit) => {
     const { state } = commit;
     recorded = state ? { state: JSON.stringify(state), version: current.version + 1 } : current;
@@ -207,7 +213,7 @@ function recorder(
         `stream_run_id = ${dialect.literal(row.stream_run_id)}`,
         `finished = ${row.finished}`,
         `counts = ${dialect.literal(row.counts)}`,
-        ...extras(commit.extra ?? {}),
+        ...assigned(dialect, commit.extra ?? {}),
       ]);
     },
     confirm() {
@@ -216,7 +222,12 @@ function recorder(
     forgetRows() {
       left_rows = false;
     },
-    note: (extra) => update(extras(extra)),
+    note: (extra) => update(assigned(dialect, extra)),
+    async forget(extra) {
+      const counts = dialect.literal(JSON.stringify({ left_rows }));
+      const none = dialect.literal(NO_STREAM_RUN);
+      await update([...assigned(dialect, extra), `counts = ${counts}`, `stream_run_id = ${none}`]);
+    },
   };
 }
 

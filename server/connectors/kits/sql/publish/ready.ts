@@ -47,9 +47,9 @@ export async function resumeReady(db: SqlDatabase, state: StateRow, target: Plac
     return;
   }
   await dropReady(db, target.schema, left);
-  await state.note({ [READY]: null });
-  // What this stream run has committed is gone.
-  if (left.stream_run_id === target.stream_run_id) Object.assign(state, { committed: null, counts: NO_COUNTS });
+  if (left.stream_run_id !== target.stream_run_id) return state.note({ [READY]: null });
+  await state.forget({ [READY]: null });
+  Object.assign(state, { committed: null, counts: NO_COUNTS, changed: {} });
 }
 
 /** The rows that could not be loaded belong to the table that is removed. */

@@ -3,6 +3,7 @@ import type { WriteTarget } from '../../server/connectors/contract/connector.ts'
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { mysqlSource } from '../../server/connectors/mysql/source.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
+import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import {
   describeMysql,
   destinationConfig,
@@ -11,7 +12,13 @@ import {
   sourceConfig,
   streamNamed,
 } from './mysql-support.ts';
-import { destinationConfig as postgresConfig, requestOf, targetOf, twoDatabases } from './postgres-support.ts';
+import {
+  destinationConfig as postgresConfig,
+  requestOf,
+  sourceConfig as fromPostgres,
+  targetOf,
+  twoDatabases,
+} from './postgres-support.ts';
 
 const mysql = mysqlDatabase();
 const postgres = twoDatabases();
@@ -203,6 +210,46 @@ function sqlNumber(text: string): string | null {
   if (power >= 0) return `${sign}${head}${tail}${'0'.repeat(power - tail.length)}`;
   return `${sign}0.${'0'.repeat(-power - 1)}${head}${tail}`;
 }
+
+describeMysql('values of PostgreSQL', () => {
+  /** The same bytes in pieces that end anywhere. */
+  async function* inPieces(chunks: AsyncIterable<Uint8Array>, size: number) {
+    for await (const chunk of chunks) {
+      for (let at = 0; at < chunk.length; at += size) yield chunk.slice(at, at + size);
+    }
+  }
+
+  test('are the same in MySQL whether they come as bytes or as rows, in a new table and merged', async () => {
+    await postgres.source.sql.unsafe(`create table to_mysql (id bigint primary key, n integer, note text, amount numeric(14,4),
+        at timestamptz, day date, clock time, plain timestamp(3), doc jsonb, flag boolean, raw bytea, token uuid, ratio float8);
+      insert into to_mysql values
+        (1, -5, E'tab\\t line\\n return\\r back\\\\slash \\x0c\\x0b\\b ü😀', -1.5, '2026-02-28 23:59:59.123456+02', '2026-02-28', '23:59:59.5',
+          '2026-01-01 01:02:03.004', '{"a": "b\\\\n\\"c"}', true, '\\x00090a0d5c1a5c4eff', gen_random_uuid(), 0.1),
+        (2, null, null, null, null, null, null, null, null, null, null, null, null),
+        (3, 0, '', 0, '1970-01-01 00:00:00+00', '1000-01-01', '00:00', '9999-12-31', '[]', false, '', gen_random_uuid(), -1e-300),
+        (4, 7, '\\N', 99999.0001, now(), now(), now()::time, now(), 'null', true, '\\x5c4e', gen_random_uuid(), 3)`);
+    const { ctx } = fromPostgres(postgres.source);
+    const stream = (await postgresSource.discover(ctx)).find(({ name }) => name === 'to_mysql')!;
+    const request = requestOf(stream);
+    const found: Record<string, unknown>[][] = [];
+    for (const lane of ['rows', 'bytes'] as const) {
+      const copy = `to_mysql_${lane}`;
+      for (const [fence, mode] of (['append', 'append_dedup'] as const).entries()) {
+        const about = { table: copy, stream_id: copy, stream_run_id: mode, fence: fence + 1, mode };
+        const writer = await mysqlDestination.open(destinationConfig(mysql).ctx, targetOf(stream, about));
+        expect(writer.byteFormats).toEqual(['pgcopy-text']);
+        if (lane === 'bytes') {
+          const copied = await postgresSource.copy!(ctx, request, 'pgcopy-text');
+          await writer.pipe!({ format: 'pgcopy-text', chunks: inPieces(copied.chunks, 7), rows: () => copied.rows() });
+        } else for await (const batch of postgresSource.read(ctx, request)) await writer.write(batch);
+        expect(await writer.finish(null)).toMatchObject({ rows_loaded: 4 });
+      }
+      found.push(await mysql.sql(`select t.*, hex(raw) as bytes from ${copy} t order by id`));
+    }
+    expect(found[0]!.length).toBe(4);
+    expect(found[1]).toEqual(found[0]);
+  });
+});
 
 describeMysql('dates that are none', () => {
   const zero = ['0000-00-00', '2024-00-10', '2024-01-00'];

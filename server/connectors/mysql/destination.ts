@@ -24,7 +24,7 @@ import { resumePending } from './write/pending-table.ts';
 import { discardTables, dropReplaced, publishTables } from './write/publish.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import { withShapes } from './write/target.ts';
-import { mysqlWriter } from './write/writer.ts';
+import { MysqlWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<MysqlDestinationConfig>;
 
@@ -127,7 +127,7 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
       createsForWindows: true,
     };
     const opened = await lockDefinitions(session, placed.schema, () => openTarget(opening, placed));
-    return mysqlWriter(ctx, { ...db, target: withShapes(opened.target), state: opened.state, localInfile });
+    return MysqlWriter.of(ctx, { ...db, target: withShapes(opened.target), state: opened.state, localInfile });
   } catch (error) {
     await session.close();
     throw error;

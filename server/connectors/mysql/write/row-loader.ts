@@ -4,6 +4,7 @@ import type { Copied } from '../../kits/sql/rejects.ts';
 import { shortened } from '../../cells/value-gate.ts';
 import { warningError } from '../connection/failures.ts';
 import { encodeInserts } from './insert-text.ts';
+import { LoadLines } from './load-lines.ts';
 import { encodeLoadText, type LoadText } from './load-text.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import type { MysqlColumn } from './target.ts';
@@ -31,12 +32,15 @@ export class RowLoader {
   #bytes = 0;
   readonly #shapes: MysqlColumn['shape'][];
   readonly #columns: string;
+  /** Columns that LOAD DATA fills. */
+  #width: number;
 
   constructor(
     private readonly session: MysqlSession,
     private readonly into: { columns: readonly LoadedColumn[]; localInfile: boolean; table: string },
   ) {
     this.#shapes = into.columns.map(({ shape }) => shape);
+    this.#width = into.columns.length;
     this.#columns = into.columns.map(({ quoted }) => quoted).join(', ');
   }
 
@@ -68,6 +72,21 @@ export class RowLoader {
     return this.#loadData(bytes, charset, 0);
   }
 
+  /** Takes lines of COPY text, without the columns after the first `columns`. */
+  async addCopied(chunks: AsyncIterable<Uint8Array>, columns: number): Promise<void> {
+    const shapes = this.#shapes.slice(0, columns);
+    const lines = new LoadLines(shapes);
+    const charset = shapes.includes('bytes') ? 'binary' : 'utf8mb4';
+    this.#width = columns;
+    for await (const chunk of chunks) {
+      const bytes = lines.convert(chunk);
+      this.#waiting.push({ bytes, charset });
+      this.#waitingBytes += bytes.length;
+      if (this.#waitingBytes >= PIECE_BYTES) await this.flush();
+    }
+    await this.flush();
+  }
+
   async flush(): Promise<void> {
     const [first] = this.#waiting;
     if (!first) return;
@@ -92,8 +111,10 @@ export class RowLoader {
   }
 
   #fields(charset: LoadText['charset']): string {
-    if (charset === 'utf8mb4' || !this.#shapes.includes('parsed')) return `(${this.#columns})`;
-    const { columns } = this.into;
+    const columns = this.into.columns.slice(0, this.#width);
+    if (charset === 'utf8mb4' || !this.#shapes.includes('parsed')) {
+      return `(${columns.map(({ quoted }) => quoted).join(', ')})`;
+    }
     const fields = columns.map(({ quoted, shape }, index) => (shape === 'parsed' ? `@v${index}` : quoted));
     const parsed = columns.flatMap(({ quoted, shape }, index) =>
       shape === 'parsed' ? [`${quoted} = convert(@v${index} using utf8mb4)`] : [],

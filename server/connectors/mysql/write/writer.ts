@@ -1,15 +1,16 @@
-import type { Cell, ConnectorContext } from '../../contract/connector.ts';
+import type { ByteFormat, ByteStream, Cell, ConnectorContext } from '../../contract/connector.ts';
 import type { DataError } from '../../contract/errors.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
 import { pendingState } from '../../kits/sql/publish/pending-table.ts';
 import { READY } from '../../kits/sql/publish/ready.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
 import { StagedChanges } from '../../kits/sql/staged-changes.ts';
-import { type Loaded, type RowLoad, SqlWriter } from '../../kits/sql/writer.ts';
+import { type Loaded, type RowLoad, SqlWriter, type WriterParts } from '../../kits/sql/writer.ts';
 import { type MysqlSession, withSession } from '../connection/session.ts';
 import type { MysqlDestinationConfig } from '../connection/settings.ts';
 import { identifier } from '../connection/sql.ts';
 import { type Load, loadOf, type Work } from './load.ts';
+import { takesCopyText } from './load-lines.ts';
 import { MysqlRejects } from './rejects.ts';
 import { type LoadedColumn, RowLoader } from './row-loader.ts';
 
@@ -22,11 +23,32 @@ const CLEAN_UP_MS = 5_000;
  * Each commit is one transaction: the rows, what the mode does with them, the state with its fence. Tables are created
  * before it and swapped after it (load.ts), since both would commit it.
  */
-export function mysqlWriter(ctx: Context, work: Work & { localInfile: boolean }): SqlWriter {
-  const { target, state } = work;
-  const rejected = RejectCount.of(target, state.counts);
-  const gate = gateOf(work.dialect, target);
-  return new SqlWriter({ ctx, target, state, rejected, gate, load: new MysqlLoad(ctx, { ...work, rejected }) });
+export class MysqlWriter extends SqlWriter {
+  readonly byteFormats: ByteFormat[];
+
+  static of(ctx: Context, work: Work & { localInfile: boolean }): MysqlWriter {
+    const { target, state, localInfile } = work;
+    const rejected = RejectCount.of(target, state.counts);
+    const gate = gateOf(work.dialect, target);
+    const load = new MysqlLoad(ctx, { ...work, rejected });
+    const takesBytes = localInfile && !rejected && !gate?.needsCells && takesCopyText(target);
+    return new MysqlWriter({ ctx, target, state, rejected, gate, load }, takesBytes ? ['pgcopy-text'] : []);
+  }
+
+  private constructor(
+    private readonly work: WriterParts & { load: MysqlLoad },
+    byteFormats: ByteFormat[],
+  ) {
+    super(work);
+    this.byteFormats = byteFormats;
+  }
+
+  async pipe({ chunks }: ByteStream): Promise<void> {
+    await this.guard(async () => {
+      await this.prepare();
+      await this.work.load.pipe(chunks);
+    });
+  }
 }
 
 class MysqlLoad implements RowLoad {
@@ -62,6 +84,10 @@ class MysqlLoad implements RowLoad {
   async add(rows: Cell[][], { marked }: { marked: boolean }): Promise<void> {
     if (this.#load.stage && !marked) for (const row of rows) row.push(null);
     await (this.#rejects ?? this.#loader).add(rows);
+  }
+
+  async pipe(chunks: AsyncIterable<Uint8Array>): Promise<void> {
+    await this.#loader.addCopied(chunks, this.work.target.typed.length);
   }
 
   async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {

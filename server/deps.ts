@@ -77,7 +77,7 @@ export async function createDeps(
   const tracing = await openTracing(config, role, (host) =>
     recordOwnUse(database.db, { setting: 'OTEL_EXPORTER_OTLP_HEADERS', host }, clock.now()),
   );
-  const queue = await openQueue({ url, log, supervise: role === 'worker', tracing });
+  const queue = await openQueue({ url, db: database.db, log, supervise: role === 'worker', tracing });
   const metrics = createMetrics();
   metrics.provide('process', () => processFamilies({ database, queue }));
   const roots = followRoots(database.db, { secret_key: config.SECRET_KEY, secrets, log });

@@ -27,7 +27,7 @@ const STEP_MS = 1000;
 /** Milliseconds until the next turn. A pause of a second or more ends at a full second of the process. */
 export function pauseOf(every_ms: number, { jitter, now }: { jitter: number; now: number }): number {
   const pause = every_ms * (1 + jitter * (2 * Math.random() - 1));
-  if (jitter === 0 || every_ms < STEP_MS) return pause;
+  if (every_ms < STEP_MS) return pause;
   return Math.round((now + pause) / STEP_MS) * STEP_MS - now;
 }
 

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { fromDrizzle, type Job, PgBoss } from 'pg-boss';
+import { askTogether, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 import { activeSpan, NO_TRACING, type Tracing, within } from '../platform/tracing/span.ts';
 import { periodic } from '../platform/periodic.ts';
@@ -72,14 +73,18 @@ const LOOK_FOR_DEAD_MS = 2000;
  */
 const SUPERVISION = { superviseIntervalSeconds: 60, monitorIntervalSeconds: 1, flowIntervalSeconds: 3600 };
 
-/** Opens the queue on the control database. `supervise`: this process recovers the jobs of dead workers. */
+/**
+ * Opens the queue on the control database. `supervise`: this process recovers the jobs of dead workers. Without `db` it
+ * only sends jobs.
+ */
 export async function openQueue(options: {
   url: string;
+  db: Db | null;
   log: Logger;
   supervise: boolean;
   tracing?: Tracing;
 }): Promise<Queue> {
-  const { log, supervise, tracing = NO_TRACING } = options;
+  const { db, log, supervise, tracing = NO_TRACING } = options;
   const boss = createBoss(options);
   await boss.start();
   await declareQueues(boss);
@@ -88,11 +93,12 @@ export async function openQueue(options: {
   const kinds = new Map<string, Slots>();
   const taken = new Map<string, QueueSlots>();
   const onError = (error: unknown) => log.error({ err: error }, 'queue');
-  const loops = supervise ? [periodic(() => recoverJobs(boss), { every_ms: LOOK_FOR_DEAD_MS, onError })] : [];
+  const loops = supervise && db ? [periodic(() => recoverJobs(boss, db), { every_ms: LOOK_FOR_DEAD_MS, onError })] : [];
   return {
-    send: (db, job, payload, sendOptions) => sendJob(boss, db, { job, payload, ...sendOptions }),
-    sendAll: (db, job, sent) => sendJobs(boss, db, { job, sent }),
+    send: (tx, job, payload, sendOptions) => sendJob(boss, tx, { job, payload, ...sendOptions }),
+    sendAll: (tx, job, sent) => sendJobs(boss, tx, { job, sent }),
     async work(job, concurrency, handler) {
+      if (!db) throw new Error(`A queue that only sends jobs does not run ${job.name}`);
       const slots = slotsOf(job, concurrency);
       const own = { queue: job.name, busy: 0, all: slots.length };
       taken.set(job.name, own);
@@ -102,7 +108,7 @@ export async function openQueue(options: {
           await within(spanOf(tracing, one), () => handler(job.payload.parse(one.data), signal));
         }
       });
-      if (kinds.size === 0) loops.push(periodic(() => wakeDue(boss, kinds), { every_ms: LOOK_FOR_DUE_MS, onError }));
+      if (kinds.size === 0) loops.push(periodic(() => wakeDue(db, kinds), { every_ms: LOOK_FOR_DUE_MS, onError }));
       kinds.set(job.name, await openSlots(boss, slots, { name: job.name, run }));
     },
     slots: () => [...taken.values()],
@@ -196,28 +202,34 @@ interface Slots {
   wakeOne(): void;
 }
 
+/** The limit keeps a backlog from being read through. */
+const DUE_JOBS: Question = {
+  name: 'due jobs',
+  query: () => sql`
+    select kind.name from jsonb_array_elements_text(${sql.placeholder('kinds')}::text::jsonb) as kind(name), lateral (
+      select from pgboss.job where job.name = kind.name and job.state < 'active' and not job.blocked
+        and job.start_after <= now() limit 1) as due`,
+};
+
 /** Wakes a slot of each kind that has a job to run. */
-async function wakeDue(boss: PgBoss, kinds: ReadonlyMap<string, Slots>): Promise<void> {
+async function wakeDue(db: Db, kinds: ReadonlyMap<string, Slots>): Promise<void> {
   const idle = [...kinds].filter(([, slots]) => slots.hasIdle()).map(([name]) => name);
   if (idle.length === 0) return;
-  // The limit keeps a backlog from being read through.
-  const { rows } = await boss.getDb().executeSql(
-    `select kind.name from unnest($1::text[]) as kind(name), lateral (
-       select from pgboss.job where job.name = kind.name and job.state < 'active' and not job.blocked
-         and job.start_after <= now() limit 1) as due`,
-    [idle],
-  );
-  for (const { name } of rows) kinds.get(name)?.wakeOne();
+  for (const name of await askTogether<string>(db, DUE_JOBS, { kinds: JSON.stringify(idle) })) {
+    kinds.get(name)?.wakeOne();
+  }
 }
 
+const DEAD_JOBS: Question = {
+  name: 'dead jobs',
+  query: () => sql`
+    select distinct name from pgboss.job where state = 'active'
+      and heartbeat_on + heartbeat_seconds * interval '1 second' < now()`,
+};
+
 /** Gives the jobs of workers without a heartbeat to others. */
-async function recoverJobs(boss: PgBoss): Promise<void> {
-  const { rows } = await boss.getDb().executeSql(
-    `select distinct name from pgboss.job where state = 'active'
-       and heartbeat_on + heartbeat_seconds * interval '1 second' < now()`,
-    [],
-  );
-  for (const { name } of rows) await boss.supervise(name);
+async function recoverJobs(boss: PgBoss, db: Db): Promise<void> {
+  for (const name of await askTogether<string>(db, DEAD_JOBS)) await boss.supervise(name);
 }
 
 /**

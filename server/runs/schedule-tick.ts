@@ -1,5 +1,6 @@
 import { and, asc, eq, inArray, isNull, lte, sql } from 'drizzle-orm';
 import { type ConnectionRow, connectionRuns, connections, type StoredRunError } from '../../db/schema/index.ts';
+import { askTogether, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import type { Actor } from '../events/emit.ts';
@@ -34,11 +35,13 @@ const notSuspended = sql`not exists (select from accounts a where a.id = ${conne
 /** By the clock of the database: with a worker's own, one that is ahead would fire early and skip the right moment. */
 const isDue = and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`), notHeld, notSuspended);
 
+const ANY_DUE: Question = {
+  name: 'due connections',
+  query: (db) => db.select({ id: connections.id }).from(connections).where(isDue).limit(1),
+};
+
 /** Most ticks find nothing, which one statement shows without a transaction. */
-async function isAnyDue(db: Db): Promise<boolean> {
-  const found = await db.select({ id: connections.id }).from(connections).where(isDue).limit(1);
-  return found.length > 0;
-}
+const isAnyDue = async (db: Db): Promise<boolean> => (await askTogether(db, ANY_DUE)).length > 0;
 
 /** @returns how many were due */
 async function fireSome(deps: Deps): Promise<number> {

@@ -81,7 +81,7 @@ test('other errors are those of the statement', async () => {
 
 test('a start brings the settings of a queue up to date, and changes nothing otherwise', async () => {
   const start = async () => {
-    const queue = await openQueue({ url: database.url, log: openLog('silent'), supervise: false });
+    const queue = await openQueue({ url: database.url, db: null, log: openLog('silent'), supervise: false });
     await queue.stop();
   };
   const stored = async () =>

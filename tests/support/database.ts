@@ -134,7 +134,7 @@ async function fillTemplate(url: string): Promise<void> {
   const database = openDatabase(url, { max: 1 });
   await bootstrap(database.db, { secrets: openSecrets(config.SECRET_KEY), config });
   await database.close();
-  const queue = await openQueue({ url, log: openLog('silent'), supervise: false });
+  const queue = await openQueue({ url, db: null, log: openLog('silent'), supervise: false });
   await queue.stop();
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { and, between, desc, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import { type AuditSealRow, auditEvents, auditSeals } from '../../../db/schema/index.ts';
+import { askTogether, type Question } from '../../../db/ask-together.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
 import type { Secrets } from '../../platform/secrets.ts';
@@ -85,13 +86,15 @@ function sealedText({ id, chain, previous, hash }: Sealed): string {
   return [...place, hash].join(' ');
 }
 
+const ANY_UNSEALED: Question = { name: 'unsealed entries', query: () => sql`select seq from audit_unsealed limit 1` };
+
 /**
  * Seals the entries that were committed since the last seals. With AUDIT_LOG_LINES it logs them as JSON lines, then each
  * seal. Entries are logged at least once: those of a seal that could not be stored are logged again. Any number of
  * processes may call it at once. Returns the number of entries.
  */
 export async function sealAudit(deps: Deps): Promise<number> {
-  const waiting = await deps.db.execute(sql`select from audit_unsealed limit 1`);
+  const waiting = await askTogether(deps.db, ANY_UNSEALED);
   if (waiting.length === 0) return 0;
   let sealed = 0;
   for (;;) {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
+import { askTogether, type Question } from '../../../db/ask-together.ts';
 import type { Deps } from '../../deps.ts';
 import type { EventRow } from '../../../db/schema/index.ts';
 import { EVENTS_CHANNEL } from '../../events/emit.ts';
@@ -49,13 +50,15 @@ async function evaluateAndRest(deps: Deps, signal: AbortSignal): Promise<void> {
   if (done > 0) await sleep(REST_MS, undefined, { signal }).catch(() => {});
 }
 
+const WITH_EVENTS: Question = {
+  name: 'accounts with events',
+  query: () => sql`select distinct account_id from events where processing_status in ('received', 'evaluating')`,
+};
+
 /** Evaluates all waiting events that no other process has taken. Returns their number. Exported for tests. */
 export async function evaluatePending(deps: Deps, isStopped: () => boolean = () => false): Promise<number> {
-  const accounts = await deps.db.execute<{ account_id: string }>(
-    sql`select distinct account_id from events where processing_status in ('received', 'evaluating')`,
-  );
   let done = 0;
-  for (const { account_id } of accounts) {
+  for (const account_id of await askTogether<string>(deps.db, WITH_EVENTS)) {
     for (let taken = BATCH_SIZE; taken === BATCH_SIZE && !isStopped(); done += taken) {
       taken = await evaluateSome(deps, account_id);
     }

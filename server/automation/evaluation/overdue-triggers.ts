@@ -7,6 +7,7 @@ import {
   type TriggerRow,
   triggers,
 } from '../../../db/schema/index.ts';
+import { askTogether, type Question } from '../../../db/ask-together.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
 import { lockEvaluation } from './evaluate-batch.ts';
@@ -14,16 +15,21 @@ import { fireTrigger } from './fire-trigger.ts';
 
 const BATCH_SIZE = 100;
 
+const OVERDUE: Question = {
+  name: 'overdue triggers',
+  query: (db) =>
+    db
+      .selectDistinct({ account_id: triggers.account_id })
+      .from(triggerGroups)
+      .innerJoin(triggers, eq(triggers.id, triggerGroups.trigger_id))
+      .where(lte(triggerGroups.due_at, sql.placeholder('overdue_at'))),
+};
+
 /** Fires the proactive triggers whose expected event did not arrive in time. Returns their number. */
 export async function fireOverdue(deps: Deps): Promise<number> {
   const now = deps.now().toISOString();
-  const accounts = await deps.db
-    .selectDistinct({ account_id: triggers.account_id })
-    .from(triggerGroups)
-    .innerJoin(triggers, eq(triggers.id, triggerGroups.trigger_id))
-    .where(lte(triggerGroups.due_at, now));
   let fired = 0;
-  for (const { account_id } of accounts) {
+  for (const account_id of await askTogether<string>(deps.db, OVERDUE, { overdue_at: now })) {
     fired += await deps.db.transaction(async (tx) => {
       if (!(await lockEvaluation(tx, account_id))) return 0;
       return fireOfAccount(tx, deps, { account_id, now });

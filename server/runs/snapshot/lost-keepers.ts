@@ -1,6 +1,7 @@
 import { and, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { connectionRuns, type RunRow, snapshots } from '../../../db/schema/index.ts';
+import { askTogether, type Question } from '../../../db/ask-together.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Queue } from '../../queue/boss.ts';
 import { keepSnapshot, publishTables } from '../../queue/jobs.ts';
@@ -36,10 +37,15 @@ export async function forgetKeepers(db: Db, worker_ids: string[]): Promise<void>
     .where(and(inArray(snapshots.worker_id, worker_ids), isNull(snapshots.settled_at)));
 }
 
+const ANY_SHARED: Question = {
+  name: 'shared snapshots',
+  query: (db) =>
+    db.select({ id: snapshots.connection_run_id }).from(snapshots).where(isNull(snapshots.settled_at)).limit(1),
+};
+
 /** Requests a keeper where none has answered, and sends jobs again that were lost with their worker. */
 export async function recoverSnapshots(db: Db, queue: Queue): Promise<void> {
-  const shared = db.select({ id: snapshots.connection_run_id }).from(snapshots);
-  if ((await shared.where(isNull(snapshots.settled_at)).limit(1)).length === 0) return;
+  if ((await askTogether(db, ANY_SHARED)).length === 0) return;
   const before = (column: AnyPgColumn, seconds: number) =>
     sql`coalesce(${column} < clock_timestamp() - make_interval(secs => ${seconds}), true)`;
   const lacksKeeper = and(

@@ -10,8 +10,11 @@ import { evaluateBatch } from './evaluate-batch.ts';
 import { fireOverdue, refreshTriggerStates } from './overdue-triggers.ts';
 
 const EVERY_MS = 1000;
-/** Events that follow one another this closely, such as those of one run, are evaluated together. */
-const REST_MS = 50;
+/**
+ * Events that follow one another this closely, such as those of one run, are evaluated together. While events keep coming
+ * the rest grows: a turn has a dozen statements, however many events it evaluates.
+ */
+const REST_MS = { first: 50, last: 400 };
 const REFRESH_EVERY_MS = 5000;
 const BATCH_SIZE = 200;
 const MAX_ATTEMPTS = 5;
@@ -21,7 +24,7 @@ const MAX_ATTEMPTS = 5;
  * may run it; an account is evaluated by one of them at a time.
  */
 export async function startEvaluator(deps: Deps): Promise<{ stop(): Promise<void> }> {
-  const evaluating = periodic((signal) => evaluateAndRest(deps, signal), {
+  const evaluating = periodic(evaluateAndRest(deps), {
     every_ms: EVERY_MS,
     immediately: true,
     onError: (error) => deps.log.error({ err: error }, 'events could not be evaluated'),
@@ -45,9 +48,16 @@ export async function startEvaluator(deps: Deps): Promise<{ stop(): Promise<void
 }
 
 /** Calls during the rest start one more turn, which serves all of them. */
-async function evaluateAndRest(deps: Deps, signal: AbortSignal): Promise<void> {
-  const done = await evaluatePending(deps, () => signal.aborted);
-  if (done > 0) await sleep(REST_MS, undefined, { signal }).catch(() => {});
+function evaluateAndRest(deps: Deps): (signal: AbortSignal) => Promise<void> {
+  let rest = REST_MS.first;
+  let rested = -Infinity;
+  return async (signal) => {
+    const isQuiet = performance.now() - rested > REST_MS.last;
+    const done = await evaluatePending(deps, () => signal.aborted);
+    rest = isQuiet || done === 0 ? REST_MS.first : Math.min(2 * rest, REST_MS.last);
+    if (done > 0) await sleep(rest, undefined, { signal }).catch(() => {});
+    rested = performance.now();
+  };
 }
 
 const WITH_EVENTS: Question = {

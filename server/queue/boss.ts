@@ -198,7 +198,7 @@ const slotsOf = (job: { fair_to_accounts: boolean }, concurrency: number) => [
 /** The slots of one kind of job in this process. */
 interface Slots {
   hasIdle(): boolean;
-  /** Lets one idle slot look for a job. */
+  /** Lets one idle slot look for a job: the one for other accounts if no other is idle. */
   wakeOne(): void;
 }
 
@@ -241,26 +241,30 @@ async function openSlots(
   slots: object[],
   { name, run }: { name: string; run: (jobs: Job[]) => Promise<void> },
 ): Promise<Slots> {
-  const idle = new Set<string>();
-  const wakeOne = () => {
-    const [slot] = idle;
+  const idle = { any: new Set<string>(), fair: new Set<string>() };
+  const wake = ([slot]: Set<string>) => {
     if (slot !== undefined) boss.notifyWorker(slot);
   };
   for (const slot of slots) {
+    const own = 'groupConcurrency' in slot ? idle.fair : idle.any;
     let id = '';
     id = await boss.work<object>(name, { ...POLLING, ...slot }, async (jobs) => {
-      idle.delete(id);
-      wakeOne();
+      own.delete(id);
+      // The slot for other accounts has looked when the jobs were sent. Mostly it would find those of this account again.
+      wake(idle.any);
       try {
         await run(jobs);
       } finally {
-        idle.add(id);
+        own.add(id);
         boss.notifyWorker(id);
       }
     });
-    idle.add(id);
+    own.add(id);
   }
-  return { hasIdle: () => idle.size > 0, wakeOne };
+  return {
+    hasIdle: () => idle.any.size + idle.fair.size > 0,
+    wakeOne: () => wake(idle.any.size > 0 ? idle.any : idle.fair),
+  };
 }
 
 /** Creates the queues that are missing, and brings settings of earlier versions up to date. */

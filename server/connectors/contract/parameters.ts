@@ -126,9 +126,18 @@ function namesWith(config: z.ZodObject, isWanted: (property: JsonProperty) => bo
     .map(([name]) => name);
 }
 
+const strict = new WeakMap<z.ZodObject, z.ZodObject>();
+
+/** Derived once for each connector: zod compiles each schema that it has not seen. */
+function strictOf(config: z.ZodObject): z.ZodObject {
+  const derived = strict.get(config) ?? config.strict();
+  strict.set(config, derived);
+  return derived;
+}
+
 /** Validates settings that a user sent, including secrets, and fills in the defaults. Unknown names are problems too. */
 export function parseParameters(connector: AnyConnector, value: unknown): ParsedParameters {
-  const result = connector.config.strict().safeParse(value);
+  const result = strictOf(connector.config).safeParse(value);
   if (result.success) return { config: result.data };
   const given: Record<string, unknown> = typeof value === 'object' && value !== null ? { ...value } : {};
   const problems = result.error.issues.flatMap((issue) => problemsOf(issue, given));

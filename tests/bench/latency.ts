@@ -36,8 +36,8 @@ try {
     console.log(
       `${median(values) <= goal ? 'reached' : 'MISSED '} ${what}, median of ${RUNS}: ${show(values)}, goal ${goal}`,
     );
-  tell('POST to first row read', firstRow, 150);
-  tell('POST to succeeded', whole, 400);
+  tell('POST to first row read', firstRow, 60);
+  tell('POST to succeeded', whole, 60);
   record({ title: 'latency', figures: { first_row_ms: median(firstRow), succeeded_ms: median(whole) } });
 } finally {
   await service.stop();

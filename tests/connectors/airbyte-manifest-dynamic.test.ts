@@ -309,3 +309,9 @@ describe('streams from a template', () => {
     expect(server.seen).toEqual([]);
   });
 });
+
+test('a property of which the schema has the name alone takes any value', async () => {
+  server.on('/items', json([{ id: 1, any: { a: 1 } }]));
+  const stream = streamOf('items', { url: server.url, properties: { id: { type: 'integer' }, any: null } });
+  expect((await read({ manifest: manifestOf([stream]) })).rows).toEqual([['1', '{"a":1}']]);
+});

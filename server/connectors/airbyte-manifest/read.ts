@@ -17,7 +17,7 @@ import {
 import type { DeclarativeStream } from './components/stream-components.ts';
 import { pyText } from './interpolation/python-literal.ts';
 import { isIncremental } from './incremental/state-delegation.ts';
-import { declaredColumns } from './schema/describe-stream.ts';
+import { declaredColumns, jsonSchemaOf } from './schema/describe-stream.ts';
 import type { Page, StreamSlice } from './retrievers/pages.ts';
 import { progressAfter, type Reading, readingOf, slicesOf } from './retrievers/slices.ts';
 import { type Context, openManifest, type Runtime } from './runtime/runtime.ts';
@@ -30,7 +30,7 @@ const STATE_INTERVAL_MS = 1000;
 /** Reads a stream: partition by partition, interval by interval, page by page. */
 export const readStream = (given: Context, request: ReadRequest): AsyncGenerator<Batch> =>
   readWithRequests(given, async function* (ctx) {
-    const runtime = openManifest(ctx, { interactive: false });
+    const runtime = openManifest(ctx, { interactive: false, schemaOf: jsonSchemaOf });
     const stream = await streamOf(runtime, request.stream.name);
     const resumes = request.sync_mode === 'incremental' && isIncremental(stream);
     const reading = readingOf(runtime, stream, resumes ? request.state : null, request.window);

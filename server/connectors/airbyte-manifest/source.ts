@@ -1,7 +1,7 @@
 import { type CheckResult, defineSource, type StreamSchema } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
 import { manifestConsent } from './auth/consent.ts';
-import { describeStream } from './schema/describe-stream.ts';
+import { describeStream, jsonSchemaOf } from './schema/describe-stream.ts';
 import { allPages, readingOf } from './retrievers/slices.ts';
 import { withRequests } from '../kits/rest/read-scope.ts';
 import { readStream } from './read.ts';
@@ -32,7 +32,7 @@ export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
 /** The first page of each stream that the manifest names for its check. */
 async function checkManifest(given: Context): Promise<CheckResult> {
   return await withRequests(given, async (ctx) => {
-    const runtime = openManifest(ctx, { interactive: true });
+    const runtime = openManifest(ctx, { interactive: true, schemaOf: jsonSchemaOf });
     const found = await streamsOf(runtime);
     const checks: CheckResult['checks'] = [{ title: 'Manifest', status: 'passed', message: `${found.length} streams` }];
     for (const name of checkedNames(runtime, found)) {
@@ -74,7 +74,7 @@ async function firstCount(runtime: Runtime, name: string): Promise<number> {
 
 async function discover(given: Context): Promise<StreamSchema[]> {
   return await withRequests(given, async (ctx) => {
-    const runtime = openManifest(ctx, { interactive: false });
+    const runtime = openManifest(ctx, { interactive: false, schemaOf: jsonSchemaOf });
     const streams: StreamSchema[] = [];
     for (const { stream } of await streamsOf(runtime)) streams.push(await describeStream(runtime, stream));
     return streams;

@@ -41,10 +41,16 @@ export type PythonKind =
   | 'PythonSchemaLoader'
   | 'PythonRequester'
   | 'PythonErrorHandler'
-  | 'PythonCursor';
+  | 'PythonCursor'
+  | 'PythonRetriever'
+  | 'PythonNormalization';
 
 export const KINDS: Record<PythonKind, Kind> = {
-  PythonTransformation: { fields: ['transformations'], bases: ['RecordTransformation', 'AddFields'] },
+  PythonTransformation: {
+    fields: ['transformations', 'schema_transformations'],
+    bases: ['RecordTransformation', 'AddFields'],
+    parts: ['HttpRequester', 'RecordSelector', 'RecordFilter'],
+  },
   PythonExtractor: { fields: ['extractor'], bases: ['RecordExtractor', 'DpathExtractor'] },
   PythonFilter: { fields: ['record_filter'], bases: ['RecordFilter'] },
   PythonAuthenticator: {
@@ -92,6 +98,16 @@ export const KINDS: Record<PythonKind, Kind> = {
     ).split(' '),
     parts: ['MinMaxDatetime'],
   },
+  PythonRetriever: {
+    fields: ['retriever'],
+    bases: ['SimpleRetriever'],
+    extends: 'SimpleRetriever',
+    unused: (
+      'stream_slices _paginator_path _request_headers _request_params _request_body_data _request_body_json ' +
+      '_get_request_options _parse_response must_deduplicate_query_params'
+    ).split(' '),
+  },
+  PythonNormalization: { fields: ['schema_normalization'], bases: ['TypeTransformer'] },
 };
 
 export const kindOf = (field: string | null): PythonKind | null =>
@@ -128,7 +144,9 @@ export const CDK_NAMES: ReadonlySet<string> = new Set(
     'BODY_REQUEST_METHODS UserDefinedBackoffException RequestBodyException BackoffStrategy ConstantBackoffStrategy ' +
     'ExponentialBackoffStrategy WaitTimeFromHeaderBackoffStrategy ErrorHandler DefaultErrorHandler HttpStatusErrorHandler ' +
     'HttpResponseFilter DefaultHttpResponseFilter InterpolatedRequestInputProvider InterpolatedRequestOptionsProvider ' +
-    'DatetimeBasedCursor APIBudget add_to_secrets InMemoryMessageRepository NoopMessageRepository'
+    'DatetimeBasedCursor APIBudget add_to_secrets InMemoryMessageRepository NoopMessageRepository Requester HttpSelector ' +
+    'RecordSelector SimpleRetriever StreamData SinglePartitionRouter ListPartitionRouter TokenProvider HttpStream ' +
+    'InterpolatedStringTokenProvider SelectiveAuthenticator TokenAuthenticator TransformConfig TypeTransformer'
   ).split(' '),
 );
 

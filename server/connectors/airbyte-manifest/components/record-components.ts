@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { Decoder, pythonComponent, template } from './request-components.ts';
+import { plainIssues } from './issues.ts';
+import { Decoder, HttpRequester, pythonComponent, template } from './request-components.ts';
 
 export const parameters = z.record(z.string(), z.unknown()).optional();
 /** A component that changes the result when it is ignored, and so is rejected. */
@@ -41,10 +42,22 @@ export const SyncTransformation = z.discriminatedUnion('type', [
   }),
 ]);
 export type SyncTransformation = z.infer<typeof SyncTransformation>;
-export const Transformation = z.discriminatedUnion('type', [
-  SyncTransformation,
-  pythonComponent('PythonTransformation'),
-]);
+const PythonTransformation = z.object({
+  type: z.literal('PythonTransformation'),
+  component: z.record(z.string(), z.unknown()).superRefine((component, ctx) => {
+    for (const issue of requesterIssues(component)) ctx.addIssue({ code: 'custom', ...issue });
+  }),
+});
+
+/** What is wrong with the requesters in a component, by which the service sends. */
+function requesterIssues(node: unknown, path: PropertyKey[] = []): { path: PropertyKey[]; message: string }[] {
+  if (typeof node !== 'object' || node === null) return [];
+  if ('type' in node && node.type === 'HttpRequester')
+    return (HttpRequester.safeParse(node).error?.issues ?? []).flatMap((issue) => plainIssues(issue, path));
+  return Object.entries(node).flatMap(([name, value]) => requesterIssues(value, [...path, name]));
+}
+
+export const Transformation = z.discriminatedUnion('type', [SyncTransformation, PythonTransformation]);
 export type Transformation = z.infer<typeof Transformation>;
 
 export const RecordFilter = z.object({
@@ -67,6 +80,8 @@ export const RecordSelector = z.object({
   extractor: Extractor,
   record_filter: z.discriminatedUnion('type', [RecordFilter, pythonComponent('PythonFilter')]).nullish(),
   transform_before_filtering: z.boolean().optional(),
-  schema_normalization: z.union([z.enum(['None', 'Default']), z.null()]).optional(),
+  schema_normalization: z
+    .union([pythonComponent('PythonNormalization'), z.enum(['None', 'Default']), z.null()])
+    .optional(),
 });
 export type RecordSelector = z.infer<typeof RecordSelector>;

@@ -124,6 +124,8 @@ const SimpleRetriever = z.object({
   ignore_stream_slicer_parameters_on_paginated_requests: z.boolean().default(false),
   decoder: Decoder.nullish(),
   request_window_splitting: refused('request_window_splitting'),
+  /** A retriever in Python, which asks the service for pages. */
+  python: z.record(z.string(), z.unknown()).optional(),
   pagination_reset: PaginationReset.nullish(),
   $parameters: parameters,
 });
@@ -208,7 +210,7 @@ const DynamicSchema = z.object({
   type: z.literal('DynamicSchemaLoader'),
   retriever: Retriever,
   schema_filter: z.discriminatedUnion('type', [RecordFilter]).nullish(),
-  schema_transformations: z.array(SyncTransformation).default([]),
+  schema_transformations: z.array(Transformation).default([]),
   schema_type_identifier: z.object({
     schema_pointer: fieldPath.default([]),
     key_pointer: fieldPath,

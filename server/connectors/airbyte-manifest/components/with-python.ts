@@ -45,11 +45,16 @@ function custom(node: JsonObject, class_name: string, field: string | null, with
     : { ...rest, type: declared, python: { name: stream, ...ownPart(node) } };
 }
 
+const OF_SERVICE = new Set(
+  (
+    'authenticator error_handler backoff_strategies requester record_selector paginator partition_router decoder query ' +
+    'pagination_reset'
+  ).split(' '),
+);
+
 /** Without what the service runs for it. */
-function ownPart(node: JsonObject): JsonObject {
-  const { authenticator: _, error_handler: __, backoff_strategies: ___, ...own } = node;
-  return own;
-}
+const ownPart = (node: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(node).filter(([name]) => !OF_SERVICE.has(name)));
 
 /** Why a class cannot run in this place; null: it can. */
 function problemOf(source: PythonSource, class_name: string, kind: PythonKind): string | null {
@@ -65,7 +70,12 @@ function problemOf(source: PythonSource, class_name: string, kind: PythonKind): 
 
 /** A part of a custom component that it cannot have; null: it has none. */
 function foreignPart(source: PythonSource, kind: PythonKind, node: JsonObject): string | null {
-  const { type: _, class_name: __, ...fields } = node;
+  // Its parts are those of a declared one, which are judged where they stand.
+  if (kind === 'PythonRetriever') return null;
+  const { type: _, class_name: __, $parameters: parameters = {}, ...all } = node;
+  // Parameters of the stream are in all its components, whether they have use for them or not.
+  const shared = isObject(parameters) ? parameters : {};
+  const fields = Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(shared, name)));
   const known = new Set([...PARTS, ...(KINDS[kind].parts ?? [])]);
   // Those of requesters and error handlers are judged where they stand.
   const isJudged = kind === 'PythonRequester' || kind === 'PythonErrorHandler';
@@ -93,6 +103,8 @@ function foreignIn(
     const problem = nested(node.class_name);
     return problem ?? foreignIn(Object.values(fields), known, nested);
   }
-  if (typeof type === 'string' && !known.has(type)) return type;
+  // Other types are values, such as the schema among the parameters.
+  if (typeof type === 'string' && /^[A-Z]/.test(type) && !known.has(type)) return type;
+  if (type === 'HttpRequester') return null;
   return foreignIn(Object.values(fields), known, nested);
 }

@@ -8,11 +8,16 @@ import { inPython, type PythonSession } from '../python/session.ts';
 import { pythonSlice } from '../python/wire.ts';
 import { transform } from '../transformations/transformations.ts';
 
-export interface Selecting extends Interpolation {
-  selector: RecordSelector;
+interface Transforming extends Interpolation {
   transformations: Transformation[];
   /** What custom components run in. */
   python: PythonSession | null;
+}
+
+export interface Selecting extends Transforming {
+  selector: RecordSelector;
+  /** The JSON schema of the stream, for a normalization in Python. */
+  schema(): Promise<Record<string, unknown>>;
 }
 
 export interface Extracted {
@@ -60,8 +65,19 @@ export interface Selected {
   last: ApiRecord | null;
 }
 
-/** The records that pass the filter, after the transformations. */
+/** The records that pass the filter, after the transformations and a normalization in Python. */
 export async function select(selecting: Selecting, records: ApiRecord[]): Promise<Selected> {
+  const { selector, python, schema } = selecting;
+  const selected = await chosen(selecting, records);
+  const normalization = selector.schema_normalization;
+  if (typeof normalization !== 'object' || normalization === null || selected.records.length === 0) return selected;
+  const isLast = selected.records.at(-1) === selected.last;
+  const args = [selected.records, await schema()];
+  const done = (await inPython(python).call(normalization.component, 'normalize', args)) as ApiRecord[];
+  return { records: done, last: isLast ? (done.at(-1) ?? null) : selected.last };
+}
+
+async function chosen(selecting: Selecting, records: ApiRecord[]): Promise<Selected> {
   const { selector, transformations } = selecting;
   if (selector.transform_before_filtering) {
     const all = await transformed(selecting, records);
@@ -86,7 +102,7 @@ async function dropped(record: ApiRecord, selecting: Selecting): Promise<ApiReco
 }
 
 /** All transformations in order. One in Python takes all records at once. */
-async function transformed(selecting: Selecting, records: ApiRecord[]): Promise<ApiRecord[]> {
+export async function transformed(selecting: Transforming, records: ApiRecord[]): Promise<ApiRecord[]> {
   const { scope, python } = selecting;
   let known = records;
   let rest = selecting.transformations;

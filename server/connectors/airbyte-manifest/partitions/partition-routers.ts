@@ -128,10 +128,11 @@ async function* custom(
     if (!stream) throw new Error('a component asks for a stream that it does not have');
     return stream;
   };
-  const found = await inPython(runtime.python).call(named, 'slices', [], {
+  const host = {
     slices: async (path: number) => await parents.slices(streamAt(path)),
     read: async (path: number, key: string | null) => await parents.inSlice(streamAt(path), key),
-  });
+  };
+  const found = await inPython(runtime.python).callAlone(named, 'slices', [], { host });
   const options = optionsOf(runtime, component);
   for (const { partition, cursor_slice, extra_fields } of found as CustomPartition[]) {
     const values = { ...partition, ...cursor_slice };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** In this order: each file imports only those before it. */
 const NAMES =
-  'host interpolation paths web models times records auth streams files schemas libraries requesters incremental modules calls';
+  'host interpolation paths web models times records auth streams files schemas libraries requesters normalization incremental retrievers modules calls';
 
 /** The part of Airbyte's CDK that the sandbox has, in Python: a package of files, as JSON. */
 export const BASE = JSON.stringify(

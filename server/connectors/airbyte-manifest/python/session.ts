@@ -4,6 +4,7 @@ import { LimitedProcess, LimitPassed } from '../../../platform/limited-process/l
 import type { WorkLimits } from '../../../platform/limited-process/messages.ts';
 import { parseExactly } from '../../cells/json-line.ts';
 import { AuthenticationError, ConfigurationError, DataError, RetryableError } from '../../contract/errors.ts';
+import { Conversation, type Frame, type PythonHost, type RequestTrouble } from './conversation.ts';
 import type { PythonAnswer, PythonJob } from './python-job.ts';
 import { snapshotPath } from './snapshot.ts';
 
@@ -12,11 +13,10 @@ const MEMORY_MB = 768;
 const CPU_MS = 60_000;
 /** A call may wait for requests, and read all parents. */
 const CALL_MS = 3_600_000;
+/** Of a call that reads a whole slice. */
+const LONG = { ms: 86_400_000, cpu_ms: CALL_MS };
 export const PYTHON_LIMITS: WorkLimits = { ms: CALL_MS, cpu_ms: CPU_MS, memory_mb: MEMORY_MB };
 const MAX_NUMBERS = 10_000;
-
-/** What components may have the service do. */
-export type PythonHost = Record<string, (...args: never[]) => Promise<unknown>>;
 
 export interface PythonOptions {
   /** By their path in the connector's package. */
@@ -28,25 +28,23 @@ export interface PythonOptions {
   limits?: WorkLimits;
 }
 
-/** How the last failing request of a component ended: its errors follow from that. */
-export interface RequestTrouble {
-  kind: 'transient' | 'refused' | null;
-}
-
 interface Sandbox {
   process: LimitedProcess<PythonJob, PythonAnswer>;
   /** Calls, one after the other. */
   tail: Promise<unknown>;
-  trouble: RequestTrouble;
-  /** An error of the service while it did something for the component. */
-  failed: unknown;
+}
+
+interface Alone {
+  /** What the service does for this call alone. */
+  host?: PythonHost;
+  signal?: AbortSignal;
 }
 
 interface Work {
   job: PythonJob;
-  /** What the service does for this job alone. */
-  more: PythonHost;
+  frame: Frame;
   limits: WorkLimits;
+  signal: AbortSignal;
 }
 
 interface Failure {
@@ -57,13 +55,12 @@ interface Failure {
   function?: string;
 }
 
-/**
- * The custom components of one manifest, in a process that is closed to everything outside. While a component waits for
- * the service, it blocks its process: what the service then needs from components runs in the next process.
- */
+/** The custom components of one manifest, in processes that are closed to everything outside. */
 export class PythonSession {
-  readonly #sandboxes: (Promise<Sandbox> | undefined)[] = [];
-  readonly #depth = new AsyncLocalStorage<number>();
+  #shared: Promise<Sandbox> | null = null;
+  /** Of long calls that have ended. */
+  readonly #idle: Sandbox[] = [];
+  readonly #conversation = new AsyncLocalStorage<Conversation>();
   readonly #numbers = new Map<unknown, number>();
 
   constructor(
@@ -73,34 +70,65 @@ export class PythonSession {
 
   /** The result of a component. @throws ConnectorError naming class and line */
   async call(component: unknown, call: string, args: unknown[] = [], more: PythonHost = {}): Promise<unknown> {
-    const depth = this.#depth.getStore() ?? 0;
-    const sandbox = await (this.#sandboxes[depth] ??= this.#open(depth));
-    const number = this.#numbers.get(component) ?? this.#numbers.size + 1;
-    if (number > MAX_NUMBERS) throw new ConfigurationError('too_many_components', 'Too many custom components');
-    this.#numbers.set(component, number);
-    const { limits = PYTHON_LIMITS } = this.options;
-    const job = { run: JSON.stringify({ number, component, call, args }) };
-    const done = sandbox.tail.then(() => this.#job(sandbox, depth, { job, more, limits }));
+    const { limits = PYTHON_LIMITS, signal } = this.options;
+    const run = this.#run(component, call, args);
+    const frame = this.#frame(more);
+    const outer = this.#conversation.getStore();
+    if (outer && !outer.isOver) return this.#resultOf(frame, await outer.call(run, frame));
+    const sandbox = await (this.#shared ??= this.#open());
+    const done = sandbox.tail.then(() => this.#job(sandbox, { job: { run }, frame, limits, signal }));
     sandbox.tail = done.catch(() => {});
     return await done;
   }
 
-  async #open(depth: number): Promise<Sandbox> {
+  /**
+   * A call that lasts as long as its reader takes: it has a process of its own, so that other components are not kept
+   * waiting. Its end by the signal ends the process.
+   */
+  async callAlone(
+    component: unknown,
+    call: string,
+    args: unknown[],
+    { host = {}, signal }: Alone = {},
+  ): Promise<unknown> {
+    const ended = signal ? AbortSignal.any([this.options.signal, signal]) : this.options.signal;
+    const run = this.#run(component, call, args);
+    const sandbox = this.#idle.pop() ?? (await this.#open());
+    try {
+      const work = { job: { run }, frame: this.#frame(host), limits: { ...PYTHON_LIMITS, ...LONG }, signal: ended };
+      return await this.#job(sandbox, work);
+    } finally {
+      if (sandbox.process.alive) this.#idle.push(sandbox);
+    }
+  }
+
+  #run(component: unknown, call: string, args: unknown[]): string {
+    const number = this.#numbers.get(component) ?? this.#numbers.size + 1;
+    if (number > MAX_NUMBERS) throw new ConfigurationError('too_many_components', 'Too many custom components');
+    this.#numbers.set(component, number);
+    return JSON.stringify({ number, component, call, args });
+  }
+
+  #frame(more: PythonHost): Frame {
+    const trouble: RequestTrouble = { kind: null };
+    return { host: { ...this.host(trouble), ...more }, trouble, failed: null };
+  }
+
+  async #open(): Promise<Sandbox> {
     const { signal, files, config } = this.options;
     const snapshot = await snapshotPath();
     signal.throwIfAborted();
     const process = new LimitedProcess<PythonJob, PythonAnswer>(PROGRAM);
     signal.addEventListener('abort', () => void process.end(), { once: true });
-    const sandbox: Sandbox = { process, tail: Promise.resolve(), trouble: { kind: null }, failed: null };
-    await this.#job(sandbox, depth, { job: { load: { files, config, snapshot } }, more: {}, limits: PYTHON_LIMITS });
+    const sandbox: Sandbox = { process, tail: Promise.resolve() };
+    const job = { load: { files, config, snapshot } };
+    await this.#job(sandbox, { job, frame: this.#frame({}), limits: PYTHON_LIMITS, signal });
     return sandbox;
   }
 
-  async #job(sandbox: Sandbox, depth: number, { job, more, limits }: Work): Promise<unknown> {
-    const { signal } = this.options;
-    sandbox.trouble.kind = null;
-    const host = { ...this.host(sandbox.trouble), ...more };
-    const python = (text: string) => this.#depth.run(depth + 1, () => this.#serve(sandbox, host, text));
+  async #job(sandbox: Sandbox, { job, frame, limits, signal }: Work): Promise<unknown> {
+    const conversation = new Conversation(frame);
+    const python = (text: string) => this.#conversation.run(conversation, () => conversation.serve(text));
     let answer: string | null = null;
     try {
       // To the end: leaving early would end the process.
@@ -110,29 +138,18 @@ export class PythonSession {
       await sandbox.process.end();
       signal.throwIfAborted();
       throw limitError(error, limits);
+    } finally {
+      conversation.end(new RetryableError('python_ended', 'The call of components.py has ended'));
     }
     if (answer === null) throw new Error('the sandbox did not answer');
-    return this.#resultOf(sandbox, answer);
+    return this.#resultOf(frame, answer);
   }
 
-  async #serve(sandbox: Sandbox, host: PythonHost, text: string): Promise<string> {
-    const [name, ...args] = parseExactly(text) as [string, ...never[]];
-    try {
-      if (!Object.hasOwn(host, name)) throw new Error(`the service has no ${name}`);
-      return JSON.stringify({ value: (await host[name]?.(...args)) ?? null });
-    } catch (error) {
-      sandbox.failed = error;
-      return JSON.stringify({ error: 'the service failed' });
-    }
-  }
-
-  #resultOf(sandbox: Sandbox, text: string): unknown {
+  #resultOf({ failed, trouble }: Frame, text: string): unknown {
     const result = parseExactly(text) as { value: unknown } | { error: Failure } | { host: string };
     if ('value' in result) return result.value;
-    const { failed } = sandbox;
-    sandbox.failed = null;
     if ('host' in result) throw failed instanceof Error ? failed : new Error('the service failed', { cause: failed });
-    throw this.#errorOf(result.error, sandbox.trouble);
+    throw this.#errorOf(result.error, trouble);
   }
 
   #errorOf({ type, message, file, line, function: name }: Failure, { kind }: RequestTrouble): Error {

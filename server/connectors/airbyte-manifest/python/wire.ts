@@ -33,9 +33,23 @@ export function requestOf({ method, url, headers, body }: WireRequest): HttpRequ
   return { method, url: parsed, headers: Object.fromEntries(lowered) as Record<string, string>, body };
 }
 
-/** The slice as custom components see it. */
-export function pythonSlice({ stream_slice }: Scope): Record<string, unknown> {
-  const slice = stream_slice as { partition?: unknown; cursor_slice?: unknown; extra_fields?: unknown };
-  const { partition = {}, cursor_slice = {}, extra_fields = {} } = slice;
+/** A slice as custom components see it. */
+export interface PythonSlice {
+  partition: Record<string, unknown>;
+  cursor_slice: Record<string, unknown>;
+  extra_fields: Record<string, unknown>;
+}
+
+export function pythonSlice({ stream_slice }: Scope): PythonSlice {
+  const { partition = {}, cursor_slice = {}, extra_fields = {} } = stream_slice as Partial<PythonSlice>;
   return { partition, cursor_slice, extra_fields };
+}
+
+/** The slice of a component as templates see it. */
+export function sliceOf({ partition, cursor_slice, extra_fields }: PythonSlice): Scope {
+  const slice = { ...partition, ...cursor_slice };
+  for (const [name, value] of Object.entries({ partition, cursor_slice, extra_fields })) {
+    if (!Object.hasOwn(slice, name)) Object.defineProperty(slice, name, { value, enumerable: false });
+  }
+  return { stream_slice: slice, stream_interval: slice, stream_partition: slice };
 }

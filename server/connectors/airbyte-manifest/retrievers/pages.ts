@@ -19,7 +19,9 @@ import { pythonResponse, type SeenResponse } from '../requests/error-handling.ts
 import { downloadsOf } from './jobs.ts';
 import { chunksOf, mergedByKey, namesIn } from './properties.ts';
 import { PaginationResets } from './pagination-resets.ts';
+import { inPython } from '../python/session.ts';
 import { customOptions, sendByPython } from '../requests/python-requester.ts';
+import { recordsByPython } from './by-python.ts';
 import type { HttpRequest } from '../../kits/rest/send.ts';
 import { clientOf, type Runtime } from '../runtime/runtime.ts';
 import type { Interval, StreamCursor } from '../incremental/stream-cursor.ts';
@@ -104,13 +106,12 @@ async function* pagesFrom(reading: PageReading & Resetting, origins: Set<string>
   const requestScope = { ...reading.scope, parameters: requester.$parameters ?? {} };
   const { max_pages } = ctx.config;
   const client = clientOf(runtime, requester);
-  const read = pageReader(reading, client);
+  const reader = pageReader(reading, client);
   const paging = { templates, scope: requestScope, max_pages, python: runtime.python };
   const paginator = await createPaginator(retriever.paginator, paging);
-  const fetch = async (position: Position): Promise<ReadResponse<Page, Position>> => {
+  const request = async (position: Position): Promise<SeenResponse[]> => {
     const isFirst = position.token === null || position.index === 0;
-    if (position.index === 0 && 'child' in slice.partition)
-      return read([childResponse(slice.partition.child)], position, paginator);
+    if (position.index === 0 && 'child' in slice.partition) return [childResponse(slice.partition.child)];
     const withoutSlice = retriever.ignore_stream_slicer_parameters_on_paginated_requests && !isFirst;
     const scope = { ...requestScope, next_page_token: isFirst ? null : { next_page_token: position.token } };
     const answers: SeenResponse[] = [];
@@ -126,12 +127,21 @@ async function* pagesFrom(reading: PageReading & Resetting, origins: Set<string>
         origins,
       };
       const handler = requester.error_handler;
-      const send = async (request: HttpRequest) =>
-        await client.send({ request, handler, interpolation: { templates, scope: own } });
+      const send = async (sent: HttpRequest) =>
+        await client.send({ request: sent, handler, interpolation: { templates, scope: own } });
       answers.push(requester.python ? await sendByPython(page, runtime.python, send) : await send(buildRequest(page)));
     }
-    return read(answers, position, paginator);
+    return answers;
   };
+  if (retriever.python) {
+    const { partOf } = reader;
+    const isOld = (last: ApiRecord | null) => isKnown(last, slice, reading.cursor);
+    const own = { component: retriever.python, python: inPython(runtime.python), scope: requestScope, paginator };
+    for await (const found of recordsByPython({ ...own, request, partOf, isKnown: isOld }))
+      yield { ...found, index: 0, slice };
+    return;
+  }
+  const fetch = async (position: Position) => reader.page(await request(position), position, paginator);
   yield* prefetched({ first: paginator.first, fetch, signal: ctx.signal });
 }
 
@@ -214,20 +224,23 @@ interface PageReading {
   scope: Scope;
 }
 
-/** Reads the records of a response. As with Airbyte, a response that is not a success has none, and ends the pages. */
-function pageReader(
-  { runtime, stream, slice, cursor, scope, resets }: PageReading & Resetting,
-  client: ManifestClient,
-) {
-  const { templates } = runtime;
-  const { record_selector: selector, decoder } = stream.retriever;
-  const selecting = {
+function selectingOf({ runtime, stream, scope }: PageReading): Selecting {
+  const { record_selector: selector } = stream.retriever;
+  return {
     selector,
     transformations: stream.transformations,
-    templates,
+    templates: runtime.templates,
     scope: { ...scope, parameters: ('$parameters' in selector.extractor && selector.extractor.$parameters) || {} },
     python: runtime.python,
+    schema: () => runtime.schemaOf(stream),
   };
+}
+
+/** Reads the records of a response. As with Airbyte, a response that is not a success has none, and ends the pages. */
+function pageReader(reading: PageReading & Resetting, client: ManifestClient) {
+  const { runtime, stream, slice, cursor, resets } = reading;
+  const { decoder } = stream.retriever;
+  const selecting = selectingOf(reading);
   const path = recordPath(selecting);
   const guard = runtime.guards.of({
     name: stream.name,
@@ -236,23 +249,24 @@ function pageReader(
     remedy: 'Update the manifest, or set missing_records to empty where the service omits an empty list.',
     redact: (text) => client.redact(text),
   });
-  const partOf = async (seen: SeenResponse, isOfParent: boolean): Promise<Part | null> => {
+  const partOf = async (seen: SeenResponse, { isOfParent = false, transforms = true } = {}): Promise<Part | null> => {
     const { status, url } = seen.response;
     if (seen.resets) return null;
     if (seen.isIgnored || status >= 400) noteIgnored(runtime, stream.name, status);
     if (status >= 400) return null;
     const { records, found, json, response } = await recordsIn(selecting, decoder, stream.name, seen);
     if (!seen.isIgnored && !isOfParent) guard.check({ json, found, isWhole: path.length === 0, url });
-    return { ...(await select(selecting, records)), count: records.length, response };
+    const transformations = transforms ? stream.transformations : [];
+    return { ...(await select({ ...selecting, transformations }, records)), count: records.length, response };
   };
-  return async (
+  const pageOf = async (
     answers: SeenResponse[],
     position: Position,
     paginator: ManifestPaginator,
   ): Promise<ReadResponse<Page, Position>> => {
     const isOfParent = position.index === 0 && 'child' in slice.partition;
     const parts: (Part | null)[] = [];
-    for (const seen of answers) parts.push(await partOf(seen, isOfParent));
+    for (const seen of answers) parts.push(await partOf(seen, { isOfParent }));
     const whole = together(stream.retriever, parts);
     const bytes = answers.reduce((sum, { response }) => sum + response.bytes, 0);
     const isReset = resets.observe(whole.records) || answers.some((one) => one.resets);
@@ -264,6 +278,7 @@ function pageReader(
     const next = isKnown(whole.last, slice, cursor) ? null : await paginator.next(position, decoded);
     return () => ({ page, next });
   };
+  return { partOf, page: pageOf };
 }
 
 /** What the extractor finds in a response. One in Python gets it as it is. */

@@ -64,7 +64,9 @@ export function readingBy(runtime: Runtime, name: string, retriever: Retriever):
 export function slicesOf(reading: Reading): AsyncGenerator<OpenSlice<StreamSlice, Page>> {
   const { runtime, stream, cursor } = reading;
   const open = (slice: StreamSlice) => pagesOf(runtime, stream, slice, cursor);
-  return slicesAhead({ slices: plannedSlices(reading), open, concurrency: runtime.concurrency });
+  // Each slice that a retriever in Python reads has a process.
+  const concurrency = stream.retriever.python ? 1 : runtime.concurrency;
+  return slicesAhead({ slices: plannedSlices(reading), open, concurrency });
 }
 
 /** All pages of a read, in order. */

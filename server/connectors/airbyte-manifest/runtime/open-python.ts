@@ -7,13 +7,14 @@ import { fixedSigner, type Signer } from '../../kits/rest/signing/authentication
 import { parseYaml } from '../../kits/rest/document.ts';
 import { type JwtClaims, signJwt } from '../../kits/rest/signing/jwt.ts';
 import type { PythonFiles } from '../components/python-source.ts';
-import { Authenticator, ResponseFilter } from '../components/request-components.ts';
+import { Authenticator, HttpRequester, ResponseFilter } from '../components/request-components.ts';
 import { seenResponse } from '../requests/client.ts';
-import { filtered } from '../requests/error-handling.ts';
-import type { Interpolation } from '../interpolation/template.ts';
+import { filtered, pythonResponse, type SeenResponse } from '../requests/error-handling.ts';
+import type { Interpolation, Scope } from '../interpolation/template.ts';
 import { typedValue } from '../interpolation/typed-value.ts';
-import { type PythonHost, PythonSession, type RequestTrouble } from '../python/session.ts';
-import { requestOf, type WireRequest, type WireResponse, wireOf } from '../python/wire.ts';
+import type { PythonHost, RequestTrouble } from '../python/conversation.ts';
+import { PythonSession } from '../python/session.ts';
+import { type PythonSlice, requestOf, sliceOf, type WireRequest, type WireResponse, wireOf } from '../python/wire.ts';
 import type { Context } from './runtime.ts';
 
 const MAX_SLEEP_SECONDS = 600;
@@ -25,6 +26,8 @@ export interface PythonParts extends Interpolation {
   timeout_seconds: number;
   /** For an authenticator of the manifest that a component contains. */
   signerOf(authenticator: Authenticator): Signer;
+  /** Sends by a requester of the manifest that a component contains; null: the response counts as none. */
+  send(requester: HttpRequester, scope: Scope): Promise<SeenResponse | null>;
 }
 
 /** The session in which the custom components of a manifest run. Its process starts with the first call. */
@@ -49,13 +52,14 @@ export function openPython(parts: PythonParts): PythonSession {
 }
 
 function hostOf(
-  { templates, scope, signerOf, ctx }: PythonParts,
+  { templates, scope, signerOf, send, ctx }: PythonParts,
   exchange: Exchange,
   trouble: RequestTrouble,
 ): PythonHost {
   return {
     evaluate: async (kind: string, text: string, given: Record<string, unknown>) => {
-      const own = { ...scope, ...given };
+      const { slice, ...rest } = given;
+      const own = { ...scope, ...rest, ...(slice !== undefined && sliceOf(slice as PythonSlice)) };
       if (kind === 'truth') return templates.truth(text, own);
       return typedValue(text, kind, { templates, scope: own });
     },
@@ -69,6 +73,10 @@ function hostOf(
     match: async (component: unknown, { status, headers, text, url }: WireResponse) => {
       const response = { status, headers: new Headers(headers), text, bytes: text.length, url: new URL(url) };
       return filtered(ResponseFilter.parse(component), seenResponse(response), { templates, scope });
+    },
+    declared: async (component: unknown, slice: PythonSlice, next_page_token: unknown) => {
+      const seen = await send(HttpRequester.parse(component), { ...sliceOf(slice), next_page_token });
+      return seen && pythonResponse(seen.response);
     },
     jwt: async (claims: JwtClaims) => signJwt(claims),
     yaml: async (text: string) => yamlValue(text),

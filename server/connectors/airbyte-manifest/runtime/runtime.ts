@@ -10,9 +10,10 @@ import { validConfig } from '../spec/config-validation.ts';
 import type { DeclarativeSource } from '../components/source-components.ts';
 import type { HttpRequester } from '../components/request-components.ts';
 import { parseManifest, type Unsupported } from '../components/parse-manifest.ts';
-import type { AnyStream } from '../components/stream-components.ts';
+import type { AnyStream, DeclarativeStream } from '../components/stream-components.ts';
 import { parseDuration } from '../interpolation/python-time.ts';
 import { buildRequest } from '../requests/build-request.ts';
+import type { SeenResponse } from '../requests/error-handling.ts';
 import { type AirbyteManifestConfig, configOf, filesOf } from './settings.ts';
 import { createSigner, type Signing } from '../auth/signers.ts';
 import { pythonSigner } from '../python/signer.ts';
@@ -49,6 +50,13 @@ export interface Runtime {
   selected: Map<string, ReadonlySet<string>>;
   /** Null: the manifest has no components.py. */
   python: PythonSession | null;
+  /** The JSON schema of a stream by its loaders. */
+  schemaOf(stream: DeclarativeStream): Promise<Record<string, unknown>>;
+}
+
+interface Opening {
+  interactive: boolean;
+  schemaOf(runtime: Runtime, stream: DeclarativeStream): Promise<Record<string, unknown>>;
 }
 
 export interface FoundStream {
@@ -61,7 +69,7 @@ const MAX_CONCURRENCY = 10;
 const DEFAULT_CONCURRENCY = 2;
 
 /** @throws ConfigurationError when the manifest uses unsupported features, naming every place */
-export function openManifest(ctx: Context, { interactive }: { interactive: boolean }): Runtime {
+export function openManifest(ctx: Context, { interactive, schemaOf }: Opening): Runtime {
   const { manifest, problem } = parseManifest(ctx.config.manifest, filesOf(ctx.config));
   if (!manifest) throw new ConfigurationError('invalid_manifest', problem);
   const { source, unsupported, specification, left_out } = manifest;
@@ -70,17 +78,7 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
   const templates = new Templates(() => ctx.now());
   const checked = checkConfig(specification, configOf(ctx.config)).config;
   const config = validConfig(source, normalizedConfig(source, checked, templates), templates);
-  const scope = {
-    config,
-    // Jinja's own name for the template, which has nothing that manifests ask for.
-    self: {},
-    parameters: {},
-    next_page_token: null,
-    stream_slice: {},
-    stream_interval: {},
-    stream_partition: {},
-    stream_state: {},
-  };
+  const scope = scopeOf(config);
   const concurrency = concurrencyOf(source, templates, scope);
   const runtime: Runtime = {
     ctx,
@@ -98,6 +96,7 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
     selected: new Map(),
     unpacks_zip: JSON.stringify(source).includes('"ZipfileDecoder"'),
     python: null,
+    schemaOf: onceForEach((stream) => schemaOf(runtime, stream)),
   };
   const files = filesOf(ctx.config);
   if (files) {
@@ -108,9 +107,31 @@ export function openManifest(ctx: Context, { interactive }: { interactive: boole
       files,
       timeout_seconds: patienceOf(runtime).timeout_seconds,
       signerOf: (authenticator) => createSigner(authenticator, signingOf(runtime, scope, '')),
+      send: async (requester, more) => await sendDeclared(runtime, requester, more),
     });
   }
   return runtime;
+}
+
+const scopeOf = (config: unknown): Scope => ({
+  config,
+  // Jinja's own name for the template, which has nothing that manifests ask for.
+  self: {},
+  parameters: {},
+  next_page_token: null,
+  stream_slice: {},
+  stream_interval: {},
+  stream_partition: {},
+  stream_state: {},
+});
+
+function onceForEach<Key, Value>(load: (key: Key) => Value): (key: Key) => Value {
+  const loaded = new Map<Key, Value>();
+  return (key) => {
+    const known = loaded.get(key) ?? load(key);
+    loaded.set(key, known);
+    return known;
+  };
 }
 
 export function unsupportedError(unsupported: Unsupported[]): ConfigurationError {
@@ -180,8 +201,13 @@ const signingOf = (runtime: Runtime, scope: Scope, base: string): Signing => ({
 });
 
 async function logIn(runtime: Runtime, requester: HttpRequester): Promise<unknown> {
+  return (await sendDeclared(runtime, requester, {}))?.json() ?? null;
+}
+
+/** The response to a requester that belongs to no stream; null: it counts as none. */
+async function sendDeclared(runtime: Runtime, requester: HttpRequester, more: Scope): Promise<SeenResponse | null> {
   const { templates } = runtime;
-  const scope = { ...runtime.scope, parameters: requester.$parameters ?? {} };
+  const scope = { ...runtime.scope, ...more, parameters: requester.$parameters ?? {} };
   const request = buildRequest({
     requester,
     templates,
@@ -192,5 +218,5 @@ async function logIn(runtime: Runtime, requester: HttpRequester): Promise<unknow
   });
   const sent = { request, handler: requester.error_handler, interpolation: { templates, scope } };
   const seen = await clientOf(runtime, requester).send(sent);
-  return seen.response.status < 400 && !seen.isIgnored ? seen.json() : null;
+  return seen.response.status < 400 && !seen.isIgnored ? seen : null;
 }

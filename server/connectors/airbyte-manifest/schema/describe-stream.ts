@@ -32,6 +32,11 @@ async function customProperties({ python }: Runtime, component: unknown): Promis
   return schema.properties ?? {};
 }
 
+/** What a normalization in Python converts records to. */
+export async function jsonSchemaOf(runtime: Runtime, stream: DeclarativeStream): Promise<Record<string, unknown>> {
+  return { type: 'object', properties: await schemaOf(runtime, stream) };
+}
+
 /** The columns with a declared type. Others accept any value. */
 export function declaredColumns({ schema_loader }: DeclarativeStream, all: string[]): Set<string> {
   const isDynamic = schema_loader.some(({ type }) => type === 'DynamicSchemaLoader' || type === 'PythonSchemaLoader');
@@ -84,15 +89,16 @@ function keyOf({ primary_key: key }: DeclarativeStream): string[] {
   return paths.every((path) => path.length === 1) ? paths.flat() : [];
 }
 
-const sourceType = (property: Property): string | null => {
-  if (!property.type) return null;
+const sourceType = (property: Property | null): string | null => {
+  if (!property?.type) return null;
   const names = [property.type].flat().join('|');
   return property.format ? `${names}(${property.format})` : names;
 };
 
 /** The type of a JSON Schema property, by the rules of Airbyte's destinations. */
-export function typeOf(property: Property | boolean): LogicalType {
-  if (typeof property !== 'object') return 'json';
+/** @param property null: the schema has the name alone */
+export function typeOf(property: Property | boolean | null): LogicalType {
+  if (typeof property !== 'object' || property === null) return 'json';
   const { type, format, airbyte_type } = property;
   const choices = property.oneOf ?? property.anyOf;
   if (type === undefined && choices)

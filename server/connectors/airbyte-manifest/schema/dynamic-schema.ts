@@ -6,7 +6,7 @@ import { allPages, readingBy } from '../retrievers/slices.ts';
 import { atPath } from '../interpolation/dpath.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Scope } from '../interpolation/template.ts';
-import { transform } from '../transformations/transformations.ts';
+import { transformed } from '../extractors/record-selector.ts';
 
 const nullable = (type: string, more: Partial<Property> = {}): Property => ({ type: ['null', type], ...more });
 const TYPES: Record<string, Property> = {
@@ -52,10 +52,9 @@ export async function dynamicProperties(
     !filter?.condition ||
     templates.truth(filter.condition, { ...scope, parameters: filter.$parameters ?? {}, record: { [key]: property } });
   const known: ApiRecord = Object.fromEntries(entries.filter(isKept));
-  return transform(known, { transformations: loader.schema_transformations, templates, scope }) as Record<
-    string,
-    Property
-  >;
+  const { schema_transformations: transformations } = loader;
+  const transforming = { transformations, templates, scope, python: runtime.python };
+  return ((await transformed(transforming, [known]))[0] ?? {}) as Record<string, Property>;
 }
 
 async function firstRecord(runtime: Runtime, name: string, { retriever }: DynamicSchema): Promise<ApiRecord> {

@@ -90,7 +90,19 @@ class _FixedAuthenticator(DeclarativeAuthenticator):
 
 
 class BearerAuthenticator(_FixedAuthenticator):
-    pass
+    """Of the manifest, or with a token of the component."""
+
+    def __init__(self, token_provider=None, config=None, parameters=None, *, component=None):
+        super().__init__(component)
+        self.token_provider = token_provider
+
+    def __call__(self, request):
+        return AbstractHeaderAuthenticator.__call__(self, request) if self.token_provider else super().__call__(request)
+
+    def get_auth_header(self):
+        if self.token_provider is None:
+            return super().get_auth_header()
+        return {"Authorization": f"Bearer {self.token_provider.get_token()}"}
 
 
 class ApiKeyAuthenticator(_FixedAuthenticator):

@@ -9,10 +9,13 @@ from base.auth import (
 )
 from base.host import HostError, ask, dump, exact_number, forget_exact_numbers
 from base.interpolation import StreamSlice
-from base.records import AddedFieldDefinition, DpathExtractor, JsonDecoder, JsonlDecoder
+from base.records import AddedFieldDefinition, DpathExtractor, JsonDecoder, JsonlDecoder, RecordFilter
 from base.requesters import (
     ConstantBackoffStrategy, ExponentialBackoffStrategy, HttpResponseFilter, RequestOption,
     WaitTimeFromHeaderBackoffStrategy,
+)
+from base.retrievers import (
+    DeclaredRequester, RecordSelector, ServicePaginator, ServiceRequester, ServiceSelector, SimpleRetriever,
 )
 from base.schemas import InlineSchemaLoader, JsonFileSchemaLoader
 from base.streams import ParentStreamConfig, Stream
@@ -25,6 +28,7 @@ _DECLARATIVE = {
     "ParentStreamConfig": ParentStreamConfig, "RequestOption": RequestOption, "InlineSchemaLoader": InlineSchemaLoader,
     "JsonFileSchemaLoader": JsonFileSchemaLoader, "ConstantBackoffStrategy": ConstantBackoffStrategy,
     "ExponentialBackoffStrategy": ExponentialBackoffStrategy, "WaitTimeFromHeader": WaitTimeFromHeaderBackoffStrategy,
+    "RecordSelector": RecordSelector, "RecordFilter": RecordFilter,
 }
 _BY_HOST = {
     "BearerAuthenticator": BearerAuthenticator, "ApiKeyAuthenticator": ApiKeyAuthenticator,
@@ -58,6 +62,8 @@ def _build(node, hint=None):
         return Stream(node["$path"], node["name"])
     if type_name == "HttpResponseFilter":
         return HttpResponseFilter(**{name: value for name, value in node.items() if name != "type"})
+    if type_name == "HttpRequester":
+        return DeclaredRequester(node)
     if type_name in _BY_HOST:
         return _BY_HOST[type_name](component=node)
     known = _DECLARATIVE.get(type_name)
@@ -80,6 +86,9 @@ def _custom(node):
     hints = typing.get_type_hints(kind)
     parameters = node.get("$parameters", {})
     given = {"name": parameters.get("name", ""), **node, "config": _config, "parameters": parameters}
+    if issubclass(kind, SimpleRetriever):
+        own = {"requester": ServiceRequester(), "record_selector": ServiceSelector(), "paginator": ServicePaginator()}
+        given = {**given, **own}
     plain = ("config", "parameters")
     values = {
         name: given[name] if name in plain else _build(given[name], hint)
@@ -192,8 +201,30 @@ def _schema(one):
     return one.get_json_schema()
 
 
+_PAGE = 1000
+
+
+def _read(one, known, stream_state, initial):
+    """The records of a slice, which the service takes as they come."""
+    one.state, one.paginator.initial = stream_state, initial
+    records = []
+    for record in one.read_records(records_schema={}, stream_slice=_slice(known)):
+        records.append(record)
+        if len(records) == _PAGE:
+            ask("emit", records)
+            records = []
+    ask("emit", records)
+
+
+def _normalize(one, records, schema):
+    for record in records:
+        one.transform(record, schema)
+    return records
+
+
 _CALLS = {
     "request": _request, "interpret": _interpret, "backoff": _backoff, "options": _options, "schema": _schema,
+    "read": _read, "normalize": _normalize,
     "extract": _extract, "transform": _transform, "filter": _filter, "sign": _sign, "slices": _slices,
     "paging": _paging, "next_page": _next_page,
 }
@@ -214,6 +245,16 @@ def _place(error):
 
 def dispatch(text):
     forget_exact_numbers()
+    return _run(text)
+
+
+def _run_inside(text):
+    """While another call waits for the service."""
+    with requesters.outside_of_requester():
+        return _run(text)
+
+
+def _run(text):
     try:
         call = json.loads(text, parse_float=exact_number)
         if "files" in call:
@@ -231,7 +272,7 @@ def close(call):
     """From now on `call` is the service, and nothing else leads out."""
     from base import host
 
-    host._host = call
+    host._host, host._run = call, _run_inside
     modules.close()
     time.sleep = lambda seconds: ask("sleep", seconds)
     random = sys.modules.get("random")

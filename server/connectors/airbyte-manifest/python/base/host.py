@@ -1,12 +1,16 @@
-"""What components ask of the service, as JSON. `_host` is set by the process."""
+"""What components ask of the service, as JSON. `_host` and `_run` are set by the process."""
 
 import collections.abc, datetime, enum, json
 
 _host = None
+_run = None
 
 
 def ask(name, *args):
     reply = json.loads(_host(dump([name, *args])), parse_float=exact_number)
+    while "call" in reply:
+        # The service needs another component before it can reply.
+        reply = json.loads(_host(json.dumps(["returned", _run(reply["call"])])), parse_float=exact_number)
     if "error" in reply:
         raise HostError(reply["error"])
     return reply["value"]

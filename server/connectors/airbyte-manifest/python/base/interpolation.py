@@ -43,6 +43,10 @@ TYPE_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 def _evaluate(kind, text, config, parameters, scope):
+    known = scope.get("stream_slice")
+    if isinstance(known, StreamSlice):
+        parts = {"partition": known.partition, "cursor_slice": known.cursor_slice, "extra_fields": known.extra_fields}
+        scope = {**scope, "stream_slice": None, "slice": parts}
     return ask("evaluate", kind, text, {**scope, "config": config, "parameters": parameters or {}})
 
 

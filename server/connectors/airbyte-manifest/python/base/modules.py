@@ -2,8 +2,8 @@
 
 import abc, importlib.machinery, sys, types
 
-from base import auth, files, incremental, interpolation, libraries, models, paths, records, requesters, schemas, streams
-from base import times, web
+from base import auth, files, incremental, interpolation, libraries, models, normalization, paths, records, requesters
+from base import retrievers, schemas, streams, times, web
 
 BLOCKED = {"js", "pyodide_js", "pyodide", "_pyodide", "_pyodide_core", "ctypes", "_ctypes", "micropip", "webbrowser"}
 
@@ -61,11 +61,12 @@ _MODULES = {
 _HIDDEN = {"RequestsConnectionError", "RequestsJSONDecodeError"}
 _AIRBYTE = {
     name: value
-    for room in (models, interpolation, records, auth, streams, requesters, incremental, schemas, times, web)
+    for room in (models, interpolation, records, auth, streams, requesters, normalization, incremental, retrievers, schemas, times, web)
     for name, value in vars(room).items()
     if not name.startswith("_") and name not in _HIDDEN and getattr(value, "__module__", "") == room.__name__
 } | {
     **{name: getattr(interpolation, name) for name in ("Config", "Record", "StreamState", "FieldPointer")},
+    "StreamData": retrievers.StreamData,
     **requesters.CONSTANTS,
 }
 

@@ -1,6 +1,6 @@
 """Airbyte's CDK: requesters, error handlers and pauses. The service signs, sends and retries the requests of a requester."""
 
-import abc, collections.abc, enum, logging, re, time, urllib.parse
+import abc, collections.abc, contextlib, enum, logging, re, time, urllib.parse
 from dataclasses import InitVar, dataclass, field
 from typing import Any, List, Mapping, Optional, Union
 
@@ -289,6 +289,16 @@ def add_to_secrets(secret):
 _is_requester = False
 
 
+@contextlib.contextmanager
+def outside_of_requester():
+    global _is_requester
+    before, _is_requester = _is_requester, False
+    try:
+        yield
+    finally:
+        _is_requester = before
+
+
 def for_requester(one, *args):
     """While a requester sends its request: the service adds the authentication, and retries."""
     global _is_requester
@@ -475,10 +485,12 @@ class HttpRequester:
         self._request_options_provider = self.request_options_provider or InterpolatedRequestOptionsProvider(
             config=self.config, parameters=parameters
         )
-        self._authenticator = self.authenticator = self.error_handler = ByService()
+        self.authenticator, self.error_handler = self.authenticator or ByService(), ByService()
+        self._authenticator = self.authenticator
         self._http_method = HttpMethod[self.http_method] if isinstance(self.http_method, str) else self.http_method
         self._parameters = parameters
-        self._http_client = HttpClient(name=self.name)
+        own = None if isinstance(self.authenticator, ByService) else self.authenticator
+        self._http_client = HttpClient(name=self.name, authenticator=own)
 
     logger = property(lambda self: logging.getLogger(f"airbyte.HttpRequester.{self.name}"))
 

@@ -30,10 +30,11 @@ const settings = (stream: object) => ({ manifest: manifestOf([stream as never]),
 
 test('a retriever restarts when an error handler in Python says so', async () => {
   let failures = 1;
+  const link = { headers: { link: '</companies>; rel="next"; x="1", </other>; rel=last' } };
   server.on('/companies', ({ query: { scroll } }) => {
     if (scroll === 'a' && failures-- > 0) return new Response('', { status: 500 });
     const page = { undefined: 1, a: 3, b: 5 }[String(scroll)] ?? 7;
-    return Response.json({ data: [{ id: page }, { id: page + 1 }], scroll: scroll === undefined ? 'a' : 'b' });
+    return Response.json({ data: [{ id: page }, { id: page + 1 }], scroll: scroll === undefined ? 'a' : 'b' }, link);
   });
   const stream = streamOf('companies', {
     retriever: {

@@ -43,7 +43,7 @@ class RestartingHandler(DefaultErrorHandler):
 
 class UntilSameToken(CursorPaginationStrategy):
     def next_page_token(self, response, last_page_size, last_record, last_page_token_value=None, **_):
-        token = response.json().get("scroll")
+        token = response.json().get("scroll") if response.links["next"]["url"] == "/companies" else None
         return None if token == last_page_token_value else token
 
 

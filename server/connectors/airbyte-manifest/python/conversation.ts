@@ -60,7 +60,7 @@ export class Conversation {
     const [name, ...args] = parseExactly(text) as [string, ...never[]];
     if (name === 'returned') {
       const inner = this.#running.pop();
-      if (!inner) throw new Error('no call was made within the call');
+      if (!inner) throw new Error('no call is running inside this one');
       this.#frames.pop();
       inner.result.resolve(args[0] as unknown as string);
     } else {

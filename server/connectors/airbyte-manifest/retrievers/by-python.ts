@@ -59,7 +59,7 @@ export async function* recordsByPython<Found extends Part>(
 
 function hostOf<Found extends Part>(
   { request, partOf, paginator, isKnown }: PythonReading<Found>,
-  emit: (page: { records: ApiRecord[]; bytes: number }) => Promise<void>,
+  write: (page: { records: ApiRecord[]; bytes: number }) => Promise<void>,
 ) {
   const answers = new Map<number, Answer<Found>>();
   let count = 0;
@@ -102,7 +102,7 @@ function hostOf<Found extends Part>(
     emit: async (records: ApiRecord[]) => {
       const page = { records, bytes };
       bytes = 0;
-      await emit(page);
+      await write(page);
       return null;
     },
   };

@@ -97,11 +97,14 @@ export class CompletenessGuard {
   finish(ctx: Pick<ConnectorContext<unknown>, 'warn'>): void {
     if (this.#missing === 0 || this.stream.missing_records === 'empty') return;
     const { name, path, remedy } = this.stream;
-    if (this.isBlind)
+    if (this.isBlind) {
+      const which = this.#answers === 1 ? 'the response' : `all ${this.#answers} responses`;
+      const has = this.#answers === 1 ? 'has' : 'have';
       throw new DataError(
         'records_missing',
-        `${name}: ${this.#answers === 1 ? 'the response' : `none of ${this.#answers} responses`} of ${this.#first} has records at ${path}. ${remedy}`,
+        `${name}: ${which} of ${this.#first} ${has} no records at ${path}. ${remedy}`,
       );
+    }
     ctx.warn(
       'records_missing',
       `${name}: ${this.#missing} of ${this.#answers} responses have nothing at ${path}, and count as empty. The first one is from ${this.#first}`,

@@ -186,10 +186,9 @@ class CursorPaginationStrategy(PaginationStrategy):
     initial_token = property(lambda self: None)
 
     def next_page_token(self, response, last_page_size, last_record, last_page_token_value=None):
-        if "link" in response.headers:
-            raise NotImplementedError("a pagination strategy in Python for responses with a Link header")
         scope = {
-            "response": next(self.decoder.decode(response), {}), "headers": dict(response.headers.items()),
+            "response": next(self.decoder.decode(response), {}),
+            "headers": {**dict(response.headers.items()), "link": response.links},
             "last_record": last_record, "last_page_size": last_page_size,
         }
         if self._stop_condition and self._stop_condition.eval(self.config, **scope):

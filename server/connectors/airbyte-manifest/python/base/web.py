@@ -1,6 +1,6 @@
 """The library requests, as far as components use it."""
 
-import base64, collections.abc, http, json, urllib.parse
+import base64, collections.abc, http, json, re, urllib.parse
 
 from base.host import ask, exact_number
 
@@ -148,6 +148,18 @@ class Response:
         content = self.text if decode_unicode else self.content
         for at in range(0, len(content), chunk_size or 1):
             yield content[at : at + (chunk_size or 1)]
+
+    @property
+    def links(self):
+        """Those of the header, by their relation."""
+        found = {}
+        for part in re.split(", *<", self.headers.get("link") or ""):
+            url, *more = part.split(";")
+            pairs = [one.partition("=")[::2] for one in more if "=" in one]
+            link = {"url": url.strip("<> '\""), **{name.strip(" '\""): value.strip(" '\"") for name, value in pairs}}
+            if link["url"]:
+                found[link.get("rel") or link["url"]] = link
+        return found
 
     def raise_for_status(self):
         if self.status_code >= 400:

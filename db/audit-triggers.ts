@@ -4,6 +4,7 @@ import {
   accountConnectors,
   accounts,
   apiKeys,
+  appliedFiles,
   cases,
   catalogStreams,
   connectionStreams,
@@ -123,6 +124,12 @@ export const AUDITED: readonly AuditedTable[] = [
     operations: ['UPDATE'],
   },
   { table: schemaChanges, type: 'schema_change', name: 'stream_name', operations: ['DELETE'] },
+  {
+    table: appliedFiles,
+    type: 'applied_file',
+    name: 'file',
+    bookkeeping: ['items', 'differences', 'checked_at'],
+  },
   {
     table: triggers,
     type: 'trigger',

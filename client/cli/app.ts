@@ -5,7 +5,7 @@ import { cases, events, notifications, triggers } from './commands/automation.ts
 import { audit } from './commands/audit.ts';
 import { connections } from './commands/connections.ts';
 import { accountConnectors, connectors } from './commands/connectors.ts';
-import { apply, exportFile } from './commands/files.ts';
+import { apply, drift, exportFile } from './commands/files.ts';
 import { launch, logs, plan, run, runs } from './commands/runs.ts';
 import { migrate } from './commands/migrate.ts';
 import { api, openPage, status } from './commands/service.ts';
@@ -38,6 +38,7 @@ const root = buildRouteMap<string, Cli>({
     migrate,
     apply,
     export: exportFile,
+    drift,
     templates,
     triggers,
     notifications,

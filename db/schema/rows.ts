@@ -1,4 +1,5 @@
 import type { accounts, apiKeys, roles, savedViews, users } from './accounts.ts';
+import type { appliedFiles } from './applied-files.ts';
 import type { auditEvents, auditSeals } from './audit.ts';
 import type { events, tasks } from './automation.ts';
 import type { connectionStreams, connections } from './connections.ts';
@@ -14,6 +15,7 @@ import type { webhookInboxes } from './webhooks.ts';
 /** A row of each table as a query returns it. Declared here once, so that one name means one row everywhere. */
 export type AccountRow = typeof accounts.$inferSelect;
 export type AccountConnectorRow = typeof accountConnectors.$inferSelect;
+export type AppliedFileRow = typeof appliedFiles.$inferSelect;
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
 export type AuditEventRow = typeof auditEvents.$inferSelect;
 export type AuditSealRow = typeof auditSeals.$inferSelect;

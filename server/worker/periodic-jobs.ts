@@ -1,6 +1,7 @@
 import type { Deps } from '../deps.ts';
 import { sealAudit } from '../api/audit/chain.ts';
 import { deleteOldIdempotencyKeys } from '../api/idempotency-keys.ts';
+import { compareAppliedFiles } from '../automation/drift/compare-applied.ts';
 import { resendLostDeliveries } from '../automation/delivery/queue-deliveries.ts';
 import { periodic } from '../platform/periodic.ts';
 import { recoverStuckRuns } from '../runs/recover-stuck-runs.ts';
@@ -52,6 +53,7 @@ const JOBS: readonly PeriodicJob[] = [
   job('test broken connectors again', 10_000, retestConnectors),
   job('release webhook events', MINUTE_MS, releaseWebhookEvents),
   job('send daily digests', MINUTE_MS, sendDailyDigests),
+  job('compare applied files', MINUTE_MS, compareAppliedFiles),
   job('announce delays', MINUTE_MS, announceDelays),
   job('announce expiring API keys', 15 * MINUTE_MS, announceExpiringKeys),
   job('announce expiring credentials', 15 * MINUTE_MS, announceExpiringCredentials),

@@ -3,9 +3,10 @@ import type { Cli } from '../context.ts';
 import { describeFailure, CommandError, UsageError } from '../exit.ts';
 import { readTexts, type TextFile } from '../read-document.ts';
 import { type Current, findNamed, readCurrent } from './current.ts';
-import { readAllPipelines } from './document.ts';
+import { readAllPipelines, type Wanted } from './document.ts';
 import { applyStep } from './execute.ts';
 import { type PlanOptions, planSteps, type Step } from './plan.ts';
+import { watchApplied } from './watch.ts';
 import { plannedStep, readPlan, requireSameSteps, type SavedPlan, savePlan } from './saved-plan.ts';
 
 export interface Applying {
@@ -16,6 +17,7 @@ export interface Applying {
   yes: boolean;
   dryRun: boolean;
   report: boolean;
+  watch: boolean;
   prune: boolean;
   rotateSecrets: boolean;
 }
@@ -39,6 +41,7 @@ export async function apply(cli: Cli, flags: Applying): Promise<void> {
 
 async function planAndApply(cli: Cli, flags: Applying): Promise<void> {
   const { files, options, saved } = await readInput(cli, flags);
+  const file = flags.file ?? saved!.file;
   const { wanted, owners } = readAllPipelines(files);
   const api = await cli.api();
   const withPeople = wanted.some(({ kind }) => kind === 'roles' || kind === 'users');
@@ -47,7 +50,6 @@ async function planAndApply(cli: Cli, flags: Applying): Promise<void> {
   if (saved) requireSameSteps(saved, steps);
   const results = steps.map((step): StepResult => ({ step, status: 'planned', error: null }));
   const print = flags.json ? () => {} : cli.print;
-  const file = flags.file ?? files.map(({ path }) => path).join(', ');
   printPlan(cli, { steps, unchanged, file, print });
   if (flags.report) await reportDrift(cli, { file, owners, steps });
   try {
@@ -56,16 +58,18 @@ async function planAndApply(cli: Cli, flags: Applying): Promise<void> {
         version: 1,
         service: cli.login().url,
         created_at: new Date().toISOString(),
+        file,
         files,
         ...options,
         steps: steps.map(plannedStep),
       });
       print(`Saved ${flags.savePlan}. Apply it with \`apply --plan ${flags.savePlan}\``);
     }
-    if (steps.length === 0) return;
-    if (flags.dryRun) throw new CommandError('changes', 'No changes applied (--dry-run)');
-    if (!saved) await requireAgreement(cli, flags);
+    if (flags.dryRun && steps.length > 0) throw new CommandError('changes', 'No changes applied (--dry-run)');
+    if (flags.dryRun) return;
+    if (!saved && steps.length > 0) await requireAgreement(cli, flags);
     await applyAll(cli, { results, print, execute: (step) => applyStep(api, step, current) });
+    await watchFile(cli, flags, { file, prune: options.prune, wanted, current });
   } finally {
     if (flags.json) cli.document = documentOf(results, { current, unchanged, file, flags });
   }
@@ -82,6 +86,7 @@ async function readInput(cli: Cli, flags: Applying): Promise<Input> {
   const { prune, rotateSecrets } = flags;
   if ((flags.plan === undefined) === (flags.file === undefined)) throw new UsageError('Use either --file or --plan');
   if (flags.savePlan !== undefined && !flags.dryRun) throw new UsageError('--save-plan needs --dry-run');
+  if (flags.watch && flags.dryRun) throw new UsageError('--watch needs an apply without --dry-run');
   if (flags.report && !flags.dryRun) throw new UsageError('--report needs --dry-run');
   if (flags.plan === undefined)
     return { files: await readTexts(flags.file!), options: { prune, rotateSecrets }, saved: null };
@@ -89,6 +94,22 @@ async function readInput(cli: Cli, flags: Applying): Promise<Input> {
   const saved = await readPlan(flags.plan, cli.login().url);
   const options = { prune: saved.prune, rotateSecrets: saved.rotateSecrets };
   return { files: saved.files, options, saved };
+}
+
+/** A file that the service compares already is kept up to date; if that fails, the changes are applied all the same. */
+async function watchFile(
+  cli: Cli,
+  { watch, json }: Applying,
+  applied: { file: string; prune: boolean; wanted: Wanted[]; current: Current },
+): Promise<void> {
+  const api = await cli.api();
+  try {
+    const count = await watchApplied(api, { ...applied, file: applied.file.slice(0, MAX_LENGTH), watch });
+    if (watch && !json) cli.print(`The service compares ${count} item${count === 1 ? '' : 's'} every 15 minutes`);
+  } catch (error) {
+    if (watch) throw error;
+    cli.note(`The service still compares with what was applied before: ${describeFailure(error)}`);
+  }
 }
 
 const MAX_REPORTED = 1000;

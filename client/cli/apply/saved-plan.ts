@@ -18,6 +18,8 @@ export interface SavedPlan extends PlanOptions {
   /** The plan belongs to this service. */
   service: string;
   created_at: string;
+  /** The file or folder that was planned. */
+  file: string;
   files: TextFile[];
   steps: PlannedStep[];
 }
@@ -46,7 +48,8 @@ export async function readPlan(path: string, service: string): Promise<SavedPlan
     throw new UsageError(`${path} is not a plan. Create one with \`apply --dry-run --save-plan ${path}\``);
   if (plan.service !== service)
     throw new UsageError(`${path} is a plan for ${plan.service}, but this command uses ${service}`);
-  return plan as SavedPlan;
+  const file = plan.file ?? plan.files.map((one) => one.path).join(', ');
+  return { ...plan, file } as SavedPlan;
 }
 
 /** @throws CommandError if the steps are not those that were reviewed. */

@@ -75,7 +75,7 @@ export const shown = {
 } as const;
 export const shownAliases = { o: 'output' } as const;
 
-type Propose = (cli: Cli) => readonly string[] | Promise<readonly string[]>;
+export type Propose = (cli: Cli) => readonly string[] | Promise<readonly string[]>;
 const PROPOSALS_WITHIN_MS = 2000;
 
 /** Values that the shell proposes. Without an answer in time it proposes file names. */

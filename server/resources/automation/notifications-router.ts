@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import { rest } from '../../api/endpoint.ts';
 import { act, read, write } from '../../api/procedure.ts';
+import {
+  AppliedFile,
+  compareAppliedFile,
+  forgetAppliedFile,
+  listAppliedFiles,
+  RecordAppliedFile,
+  recordAppliedFile,
+} from './applied-files.ts';
 import { DriftReport, reportDrift } from './drift.ts';
 import { setUpNotifications, SetUpNotificationsRequest } from './notifications.ts';
 import {
@@ -11,6 +19,8 @@ import {
 } from './notification-settings.ts';
 import { TestedNotification, testNotifications, TestNotificationsRequest } from './test-notifications.ts';
 import { TriggerSchema } from './triggers-schema.ts';
+
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 export const notificationProcedures = {
   setUpNotifications: act('triggers.update')
@@ -79,4 +89,55 @@ export const notificationProcedures = {
     )
     .output(z.void())
     .mutation(({ ctx, input }) => reportDrift(ctx, input)),
+  listAppliedFiles: read
+    .concat(
+      rest('GET', '/automation/applied_files', {
+        operation_id: 'list_applied_files',
+        summary: 'List the files of `apply` with which the service compares the account',
+        description: 'By owner and file, with the differences that the last comparison found.',
+        addition: true,
+      }),
+    )
+    .output(z.array(AppliedFile))
+    .query(({ ctx }) => listAppliedFiles(ctx)),
+  recordAppliedFile: write('triggers.update')
+    .concat(
+      rest('POST', '/automation/applied_files', {
+        operation_id: 'record_applied_file',
+        summary: 'Compare the account with a file every 15 minutes',
+        description:
+          'Call it when the file has just been applied, as `apply --watch` does. The service keeps which settings the file names and a digest of each as it is now, no values. When the account differs, it emits `configuration_drifted` once, and `configuration_matched` once it no longer does. Secrets are not compared. Calling it again for the same file and owner replaces what is kept.',
+        addition: true,
+        body: RecordAppliedFile,
+        max_body_bytes: MAX_FILE_BYTES,
+        errors: [404],
+      }),
+    )
+    .output(AppliedFile)
+    .mutation(({ ctx, input }) => recordAppliedFile(ctx, input)),
+  compareAppliedFile: write('triggers.update')
+    .concat(
+      rest('POST', '/automation/applied_files/{applied_file_id}/compare', {
+        operation_id: 'compare_applied_file',
+        summary: 'Compare the account with an applied file now',
+        description: 'As the service does every 15 minutes, with the same events.',
+        addition: true,
+        errors: [404],
+      }),
+    )
+    .output(AppliedFile)
+    .mutation(({ ctx, input }) => compareAppliedFile(ctx, input)),
+  forgetAppliedFile: write('triggers.update')
+    .concat(
+      rest('DELETE', '/automation/applied_files/{applied_file_id}', {
+        operation_id: 'forget_applied_file',
+        summary: 'Stop comparing the account with an applied file',
+        description: 'Emits `configuration_matched` if a difference was reported.',
+        status: 204,
+        addition: true,
+        errors: [404],
+      }),
+    )
+    .output(z.void())
+    .mutation(({ ctx, input }) => forgetAppliedFile(ctx, input)),
 };

@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation, useParams } from 'wouter';
-import { client, type RouterOutputs, trpc } from '../../api.ts';
+import { client, type RouterInputs, type RouterOutputs, trpc } from '../../api.ts';
 import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
@@ -65,17 +65,7 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
     failed: null,
     after: ({ id }) => navigate(`/console/triggers/${id}`),
   });
-  const update = useAction(trpc.automation.updateTrigger, {
-    done: 'Trigger saved',
-    failed: null,
-    undo: {
-      input: async (sent) => formerOf(await client.automation.getTrigger.query({ trigger_id: sent.trigger_id }), sent),
-      isCurrent: async (saved, sent) => {
-        const now = await client.automation.getTrigger.query({ trigger_id: saved.id });
-        return Object.keys(changesOf(draftOf(now), draftOf(saved))).every((name) => !(name in sent));
-      },
-    },
-  });
+  const update = useAction(trpc.automation.updateTrigger, { done: 'Trigger saved', failed: null, undo: UNDO });
   const { error, isPending } = trigger ? update : create;
   const changes = changesOf(draft, stored);
   const isChanged = Object.keys(changes).length > 0;
@@ -144,6 +134,17 @@ function Editor({ trigger, language }: { trigger: Trigger | null; language: Lang
 const EnabledMark = ({ enabled }: Pick<Trigger, 'enabled'>) => (
   <Status value={enabled ? 'active' : 'paused'} label={enabled ? 'Enabled' : 'Disabled'} />
 );
+
+type Update = RouterInputs['automation']['updateTrigger'];
+
+const UNDO = {
+  input: async (sent: Update) =>
+    formerOf(await client.automation.getTrigger.query({ trigger_id: sent.trigger_id }), sent),
+  isCurrent: async (saved: Trigger, sent: Update) => {
+    const now = await client.automation.getTrigger.query({ trigger_id: saved.id });
+    return Object.keys(changesOf(draftOf(now), draftOf(saved))).every((name) => !(name in sent));
+  },
+};
 
 const NEW = newTrigger();
 

@@ -78,7 +78,8 @@ function watch(
 /** `left` rejects when the user detaches. */
 function onInterrupt(cli: Cli, { api, id, note }: { api: ApiClient; id: string; note(text: string): void }) {
   let asked = false;
-  const { promise: left, reject } = Promise.withResolvers<never>();
+  let reject: (reason: unknown) => void = () => {};
+  const left = new Promise<never>((_resolve, refuse) => (reject = refuse));
   left.catch(() => {});
   const interrupt = () => {
     if (asked)

@@ -12,12 +12,11 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 
 const cli = createCli(process);
-try {
-  await start(process.argv.slice(2));
-} catch (error) {
+// As one file for Node it is no module, which could wait for it.
+void start(process.argv.slice(2)).catch((error: unknown) => {
   cli.note(describeFailure(error));
   process.exitCode = exitCodeOf(error);
-}
+});
 
 async function start(given: string[]): Promise<void> {
   const isCompletion = given[0] === COMPLETE;

@@ -1,11 +1,13 @@
 import { readdirSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import process from 'node:process';
+import { text } from 'node:stream/consumers';
 import { UsageError } from './exit.ts';
 
 /** `-` reads standard input. @throws UsageError if the file does not exist or cannot be read. */
 export async function readText(path: string): Promise<string> {
-  if (path === '-') return new Response(Bun.stdin.stream()).text();
+  if (path === '-') return text(process.stdin);
   try {
     return await readFile(path, 'utf8');
   } catch (error) {

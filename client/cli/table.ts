@@ -1,3 +1,5 @@
+import { stripVTControlCharacters } from 'node:util';
+import stringWidth from 'fast-string-width';
 import type { Cli } from './context.ts';
 
 const GAP = 2;
@@ -60,7 +62,7 @@ export function firstLines(text: string, most: number): string {
   return [...lines.slice(0, most), `… ${left_out} more lines: -o yaml shows them`].join('\n');
 }
 
-const width = (text: string) => Bun.stringWidth(text);
+const width = (text: string) => stringWidth(text);
 const oneLine = (text: string) => text.replaceAll(/\s*\n\s*/g, ' ');
 
 /** Narrows the widest column until the table fits or every column is at its minimum. */
@@ -75,7 +77,7 @@ function shrink(widths: number[], room: number): void {
 
 function fit(text: string, room: number): string {
   if (width(text) <= room) return text + ' '.repeat(room - width(text));
-  const bare = Bun.stripANSI(text);
+  const bare = stripVTControlCharacters(text);
   let cut = '';
   for (const letter of bare) {
     if (width(cut + letter) > room - 1) break;

@@ -124,15 +124,4 @@ test('a file is forgotten; no value and no secret is kept of it', async () => {
   expect(await cli.run(['drift', 'forget', 'orders.yaml'])).toMatchObject({ code: 0 });
   expect(await reported()).toEqual([['configuration_matched', []]]);
   expect((await cli.run(['drift', 'list'])).out).toContain('apply -f FILE --watch');
-  const { id } = source;
-  const items = [{ kind: 'source', id, name: source.name, settings: { parameters: { rows: null } } }];
-  const record = (body: object) => call('POST', '/automation/applied_files', { file: 'a.yaml', ...body });
-  expect(await record({ items })).toMatchObject({ status: 200, body: { items: 1, owner: null } });
-  expect((await record({ items: [{ ...items[0], id: connection.id }] })).status).toBe(404);
-  expect((await record({ items: [] })).status).toBe(422);
-  const [{ id: applied_file_id }] = await files();
-  expect((await call('POST', `/automation/applied_files/${applied_file_id}/compare`)).body.differences).toEqual([]);
-  expect((await call('DELETE', `/automation/applied_files/${applied_file_id}`)).status).toBe(204);
-  expect((await call('DELETE', '/automation/applied_files/none')).status).toBe(404);
-  expect((await call('POST', '/automation/applied_files/none/compare')).status).toBe(404);
 });

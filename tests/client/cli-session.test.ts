@@ -58,12 +58,20 @@ test('the file that the service serves works by itself, outside of the checkout'
   const response = await fetch(`${url}/cli`);
   expect(response.headers.get('content-disposition')).toBe('attachment; filename="data-pipelines"');
   await Bun.write(file, response);
-  expect(readFileSync(file, 'utf8')).toStartWith('#!/usr/bin/env bun\n');
-  const served = commandLine({ url, key }, [process.execPath, file]);
-  expect((await served.run(['--version'])).out.trim()).toBe(packageFile.version);
-  expect(await served.run(['whoami', '--jq', '.email'])).toMatchObject({ code: 0, out: 'admin@localhost\n' });
-  await Bun.write(join(served.folder, 'empty.yaml'), 'version: 1\n');
-  expect((await served.run(['apply', '-f', 'empty.yaml', '--dry-run'])).out).toContain('No changes');
+  // A shell takes Bun if there is one, and else Node.
+  for (const program of [
+    [process.execPath, file],
+    ['node', file],
+    ['sh', file],
+  ]) {
+    const served = commandLine({ url, key }, program);
+    expect((await served.run(['--version'])).out.trim()).toBe(packageFile.version);
+    expect(await served.run(['whoami', '--jq', '.email'])).toMatchObject({ code: 0, out: 'admin@localhost\n' });
+    const empty = await served.run(['apply', '-f', '-', '--dry-run'], { input: 'version: 1\n' });
+    expect(empty).toMatchObject({ code: 0, out: expect.stringContaining('No changes') });
+    expect(await served.run(['runs', 'show', 'none'])).toMatchObject({ code: 4 });
+    expect((await served.run(['api', '/openapi.json'])).out).toContain('"openapi"');
+  }
 });
 
 describe('exit codes', () => {

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import type { Cli } from '../context.ts';
 import { UsageError } from '../exit.ts';
 import { PAGES } from '../pages.ts';
@@ -13,12 +14,13 @@ export async function open(cli: Cli, flags: { print: boolean }, wanted?: string)
   cli.print(`Opened ${address}`);
 }
 
-export async function openedInBrowser(cli: Cli, address: string): Promise<boolean> {
+export function openedInBrowser(cli: Cli, address: string): Promise<boolean> {
   const [program, ...args] = opener(cli.process.platform);
-  const child = Bun.which(program!)
-    ? Bun.spawn([program!, ...args, address], { stdio: ['ignore', 'ignore', 'ignore'] })
-    : null;
-  return child !== null && (await child.exited) === 0;
+  const child = spawn(program!, [...args, address], { stdio: 'ignore' });
+  return new Promise((resolve) => {
+    child.on('error', () => resolve(false));
+    child.on('close', (code) => resolve(code === 0));
+  });
 }
 
 async function pathOf(cli: Cli, wanted: string | undefined): Promise<string> {

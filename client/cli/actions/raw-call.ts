@@ -25,7 +25,7 @@ export async function rawCall(cli: Cli, flags: RawCall, path: string): Promise<v
   const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true;
   if (isJson && answer.ok) showJson(cli, await answer.json());
   else if (isJson) cli.print(JSON.stringify(await answer.json(), null, 2));
-  else await Bun.write(Bun.stdout, await answer.arrayBuffer());
+  else cli.process.stdout.write(new Uint8Array(await answer.arrayBuffer()));
   if (answer.ok) return;
   const outcome = OUTCOMES[answer.status] ?? (answer.status >= 500 || answer.status === 429 ? 'unavailable' : 'failed');
   const reference = answer.headers.get('x-request-id') ?? 'unknown';

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import { createApiClient } from '../../api.ts';
 import { askSecret, askText, confirmed } from '../ask.ts';
 import type { Cli } from '../context.ts';
@@ -11,7 +12,7 @@ export async function login(cli: Cli, flags: { keyStdin: boolean }, given?: stri
   const address = known ?? (await askText(cli, { message: 'URL of the service', initial: readLogin()?.url }));
   const url = checkedUrl(address);
   const key = flags.keyStdin
-    ? (await new Response(Bun.stdin.stream()).text()).trim()
+    ? (await text(cli.process.stdin)).trim()
     : await askSecret(cli, { message: 'API key', hint: 'use --key-stdin or set DATA_PIPELINES_KEY' });
   if (key === '') throw new UsageError('The API key is empty');
   const me = await createApiClient(url, key).users.me.query();

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { ApiClient } from '../../api.ts';
 import { CommandError } from '../exit.ts';
 import { type Current, findNamed } from './current.ts';
@@ -112,6 +113,6 @@ async function waitForCatalog(api: ApiClient, account_connector_id: string): Pro
         `The catalog of "${source.name}" is not available (${source.catalog_status}): ${source.status_message ?? 'timed out'}`,
       );
     }
-    await Bun.sleep(POLL_INTERVAL_MS);
+    await setTimeout(POLL_INTERVAL_MS);
   }
 }

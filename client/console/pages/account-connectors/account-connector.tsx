@@ -15,6 +15,7 @@ import { useAction } from '../../use-action.ts';
 import { Checks } from './checks.tsx';
 import { ParametersSection } from './parameters-section.tsx';
 import { TestButton } from './test-button.tsx';
+import { UpdateConnector } from './update-connector.tsx';
 import { WebhookSection } from './webhook-section.tsx';
 
 export type AccountConnector = RouterOutputs['account_connectors']['get'];
@@ -60,6 +61,7 @@ function Whole({ connector }: { connector: AccountConnector }) {
               Browse catalog
             </Button>
           )}
+          <UpdateConnector connector_name={connector.connector_name} />
           <ViewAsCode kind="connector" item={connector} />
           <TestButton connector={connector} />
         </>

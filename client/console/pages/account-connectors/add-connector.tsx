@@ -1,9 +1,10 @@
-import { Button, FileButton, Modal, TextInput } from '@mantine/core';
+import { ActionIcon, Button, FileButton, Modal, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { usePermission } from '../../current-user.ts';
+import { problemOf } from '../../refused-field.ts';
 import { useAction } from '../../use-action.ts';
 
 type CustomConnector = RouterOutputs['custom_connectors']['create'];
@@ -45,6 +46,7 @@ function AddDialog({ onClose }: { onClose: () => void }) {
     done: 'Connector added',
     after: (_created: CustomConnector) => onClose(),
   });
+  const problem = problemOf(create.error, 'name');
   const add = () =>
     create.mutate({
       name: name.trim(),
@@ -64,6 +66,7 @@ function AddDialog({ onClose }: { onClose: () => void }) {
           description="Lower-case letters, digits and underscores"
           placeholder="shop"
           value={name}
+          error={problem}
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <TextInput
@@ -73,18 +76,16 @@ function AddDialog({ onClose }: { onClose: () => void }) {
           disabled={manifest !== null}
           onChange={(event) => setAddress(event.currentTarget.value)}
         />
-        <div className="row">
-          <Upload label="Upload manifest" accept=".yaml,.yml,.json" file={manifest} onFile={setManifest} />
-          <Upload label="Upload components.py" accept=".py" file={components} onFile={setComponents} />
-          <Upload
-            label="Upload icon"
-            accept="image/png,image/jpeg,image/webp,image/svg+xml"
-            file={icon}
-            onFile={setIcon}
-            asUrl
-          />
-        </div>
-        {create.error && <Failure title="The connector was not added" error={create.error} />}
+        <Upload label="Upload manifest" accept=".yaml,.yml,.json" file={manifest} onFile={setManifest} />
+        <Upload label="Upload components.py" accept=".py" file={components} onFile={setComponents} />
+        <Upload
+          label="Upload icon"
+          accept="image/png,image/jpeg,image/webp,image/svg+xml"
+          file={icon}
+          onFile={setIcon}
+          asUrl
+        />
+        {create.error && problem === null && <Failure title="The connector was not added" error={create.error} />}
         <div className="form-foot">
           <Button variant="default" onClick={onClose}>
             Cancel
@@ -106,7 +107,7 @@ interface UploadProps {
   label: string;
   accept: string;
   file: GivenFile | null;
-  onFile: (file: GivenFile) => void;
+  onFile: (file: GivenFile | null) => void;
   /** Reads a data URL instead of text. */
   asUrl?: boolean;
 }
@@ -117,7 +118,7 @@ function Upload({ label, accept, file, onFile, asUrl = false }: UploadProps) {
     onFile({ name: given.name, text: asUrl ? await dataUrl(given) : await given.text() });
   };
   return (
-    <>
+    <div className="row">
       <FileButton accept={accept} onChange={(given) => void take(given)}>
         {(props) => (
           <Button {...props} variant="default" size="xs">
@@ -125,8 +126,15 @@ function Upload({ label, accept, file, onFile, asUrl = false }: UploadProps) {
           </Button>
         )}
       </FileButton>
-      {file && <span className="file-name">{file.name}</span>}
-    </>
+      {file && (
+        <>
+          <span className="file-name">{file.name}</span>
+          <ActionIcon variant="subtle" color="gray" aria-label={`Remove ${file.name}`} onClick={() => onFile(null)}>
+            <Icon name="close" size={14} />
+          </ActionIcon>
+        </>
+      )}
+    </div>
   );
 }
 

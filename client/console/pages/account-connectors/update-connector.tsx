@@ -9,7 +9,7 @@ import { useAction } from '../../use-action.ts';
 type Preview = RouterOutputs['custom_connectors']['preview'];
 
 /** Updates a connector of the account to a newer manifest, once its changes were seen. */
-export function UpdateConnector({ connector_name, onUpdated }: { connector_name: string; onUpdated: () => void }) {
+export function UpdateConnector({ connector_name, onUpdated }: { connector_name: string; onUpdated?: () => void }) {
   const mayUpdate = usePermission('sources.update');
   const [isOpen, setOpen] = useState(false);
   if (!mayUpdate || !connector_name.startsWith('custom.')) return null;
@@ -18,7 +18,9 @@ export function UpdateConnector({ connector_name, onUpdated }: { connector_name:
       <Button variant="default" onClick={() => setOpen(true)}>
         Update connector
       </Button>
-      {isOpen && <UpdateDialog connector_name={connector_name} onUpdated={onUpdated} onClose={() => setOpen(false)} />}
+      {isOpen && (
+        <UpdateDialog connector_name={connector_name} onUpdated={() => onUpdated?.()} onClose={() => setOpen(false)} />
+      )}
     </>
   );
 }
@@ -30,9 +32,9 @@ interface UpdateDialogProps {
 }
 
 function UpdateDialog({ connector_name, onUpdated, onClose }: UpdateDialogProps) {
-  const [manifest, setManifest] = useState<string | null>(null);
+  const [file, setFile] = useState<{ name: string; text: string } | null>(null);
   const [accept_breaking, setAccepted] = useState(false);
-  const given = manifest === null ? {} : { manifest };
+  const given = file === null ? {} : { manifest: file.text };
   const preview = useAction(trpc.custom_connectors.preview, { failed: null, refresh: [] });
   const update = useAction(trpc.custom_connectors.update, {
     failed: null,
@@ -42,6 +44,7 @@ function UpdateDialog({ connector_name, onUpdated, onClose }: UpdateDialogProps)
       onUpdated();
     },
   });
+  const take = async (one: File) => setFile({ name: one.name, text: await one.text() });
   const found = preview.data;
   return (
     <Modal opened onClose={onClose} title={`Update ${connector_name}`} size="xl">
@@ -52,13 +55,16 @@ function UpdateDialog({ connector_name, onUpdated, onClose }: UpdateDialogProps)
               Compares the manifest at its address, or one that you upload, with the stored one. Nothing changes before
               you confirm.
             </p>
-            <FileButton accept=".yaml,.yml,.json" onChange={(file) => void file?.text().then(setManifest)}>
-              {(props) => (
-                <Button {...props} className="fit" variant="default" size="xs">
-                  {manifest === null ? 'Upload manifest' : 'Uploaded. Replace'}
-                </Button>
-              )}
-            </FileButton>
+            <div className="row">
+              <FileButton accept=".yaml,.yml,.json" onChange={(one) => void (one && take(one))}>
+                {(props) => (
+                  <Button {...props} variant="default" size="xs">
+                    Upload manifest
+                  </Button>
+                )}
+              </FileButton>
+              {file && <span className="file-name">{file.name}</span>}
+            </div>
           </>
         )}
         {found && <Changes preview={found} />}
@@ -98,11 +104,13 @@ function Changes({ preview: { is_changed, changes, sources, sources_count } }: {
   if (!is_changed) return <p>The manifest has not changed</p>;
   return (
     <>
-      <p>{pluralize(sources_count, 'source')} get the new manifest</p>
+      <p>
+        {pluralize(sources_count, 'source')} {sources_count === 1 ? 'gets' : 'get'} the new manifest
+      </p>
       {changes.length === 0 ? (
         <p className="dimmed">No stream, key, field or parameter changes</p>
       ) : (
-        <table className="table compact">
+        <table className="table compact stacked">
           <thead>
             <tr>
               <th>Change</th>
@@ -118,9 +126,9 @@ function Changes({ preview: { is_changed, changes, sources, sources_count } }: {
                   {subject.replace('_', ' ')} {name}
                   {is_breaking && <b> breaking</b>}
                 </td>
-                <td>{stream}</td>
-                <td>{before ?? '–'}</td>
-                <td>{after ?? '–'}</td>
+                <td data-label="Stream">{stream}</td>
+                <td data-label="Before">{before ?? '–'}</td>
+                <td data-label="After">{after ?? '–'}</td>
               </tr>
             ))}
           </tbody>

@@ -79,7 +79,7 @@ function Values({ before, after, names }: Pick<Entry, 'before' | 'after'> & { na
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
     <div className="table-frame" tabIndex={0} role="region" aria-label="Changes">
-      <table className="table">
+      <table className="table stacked">
         <thead>
           <tr>
             <th>Value</th>
@@ -91,8 +91,8 @@ function Values({ before, after, names }: Pick<Entry, 'before' | 'after'> & { na
           {keys.map((key) => (
             <tr key={key}>
               <td>{key}</td>
-              <td>{text(before?.[key])}</td>
-              <td>{text(after?.[key])}</td>
+              <td data-label="Before">{text(before?.[key])}</td>
+              <td data-label="After">{text(after?.[key])}</td>
             </tr>
           ))}
         </tbody>

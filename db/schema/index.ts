@@ -1,5 +1,4 @@
 export * from './accounts.ts';
-export * from './applied-files.ts';
 export * from './audit.ts';
 export * from './automation.ts';
 export * from './billing.ts';

@@ -1,7 +1,6 @@
 import type { accounts, apiKeys, roles, savedViews, users } from './accounts.ts';
-import type { appliedFiles } from './applied-files.ts';
 import type { auditEvents, auditSeals } from './audit.ts';
-import type { events, tasks } from './automation.ts';
+import type { appliedFiles, events, tasks } from './automation.ts';
 import type { connectionStreams, connections } from './connections.ts';
 import type { accountConnectors, catalogStreams, customConnectors } from './connectors.ts';
 import type { customRunPlans } from './custom-runs.ts';

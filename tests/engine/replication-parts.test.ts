@@ -201,3 +201,25 @@ test('a run confirms what is committed while it reads on', async () => {
   await succeeded(id);
   await compare('confirmed.parts');
 });
+
+test('a source that ends the statement which reads its log loses and doubles nothing', async () => {
+  const pipeline = await follow(
+    'cut_off',
+    `create table parts (id int primary key, n int, filler text); insert into parts values (0, 0, 'x')`,
+  );
+  // More than the sockets hold, so that the statement has not ended at the gate.
+  await source.unsafe(`do $$ begin for n in 1 .. 60 loop
+    insert into cut_off.parts select n * 1000 + g, n, repeat('x', 500) from generate_series(1, 600) g;
+    delete from cut_off.parts where id % 1000 = 1; commit;
+  end loop; end $$`);
+  const gate = await closeGate(to.url, 'cut_off.parts', 'new.n = 8');
+  const id = await pipeline.start();
+  await gate.reached();
+  const ended = await source`select pg_terminate_backend(pid) from pg_stat_activity
+    where state = 'active' and datname = current_database() and query like 'copy (select data from pg_catalog.pg_logical%'`;
+  expect(ended).toHaveLength(1);
+  await gate.open();
+  const [stream] = await succeeded(id);
+  expect(stream?.attempt).toBeGreaterThan(1);
+  await compare('cut_off.parts');
+});

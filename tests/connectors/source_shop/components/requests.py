@@ -37,7 +37,7 @@ class ShopRequester(HttpRequester):
         return {"X-Page": str((next_page_token or {}).get("next_page_token"))}
 
     def send_request(self, **kwargs):
-        self.logger.info("a request")
+        self.logger.info(f"a request, streamed: {self.stream_response}")
         kwargs["request_params"] = {**kwargs["request_params"], "stream": self.name}
         kwargs["request_params"] = {name: value for name, value in kwargs["request_params"].items() if name != "drop"}
         return super().send_request(**kwargs)

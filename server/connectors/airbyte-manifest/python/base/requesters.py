@@ -478,6 +478,7 @@ class HttpRequester:
     disable_retries: bool = False
     message_repository: Any = None
     use_cache: bool = False
+    stream_response: bool = False
 
     def __post_init__(self, parameters):
         template = lambda text: InterpolatedString.create(text or "", parameters=parameters)

@@ -18,6 +18,8 @@ export interface Cluster {
   psql(database: string, sql: string): void;
   /** Runs a shell command with $SRC, $DST and $SUB as URLs; the seconds that it took. */
   time(command: string): number;
+  /** The same with other URLs in `env`, and the processor seconds of the command itself. */
+  run(command: string, env?: Record<string, string>): { seconds: number; processor: number };
   /** Processor seconds of the server so far. */
   seconds(): number;
   /** Its processes neither answer nor end any more. */
@@ -59,6 +61,16 @@ export async function startCluster(more: string[] = []): Promise<Cluster> {
     });
     if (!done.success) throw new Error(`psql failed: ${sql}`);
   };
+  const run: Cluster['run'] = (command, urls = {}) => {
+    const begun = performance.now();
+    const done = Bun.spawnSync(['bash', '-o', 'pipefail', '-c', command], {
+      env: { ...process.env, SRC: url('src'), DST: url('dst'), SUB: url('sub'), ...urls },
+      stderr: 'inherit',
+    });
+    if (!done.success) throw new Error(`failed: ${command}`);
+    const processor = Number(done.resourceUsage.cpuTime.total) / 1e6;
+    return { seconds: (performance.now() - begun) / 1000, processor };
+  };
   const deadline = Date.now() + 30_000;
   while (!Bun.spawnSync(['psql', '-qX', url('postgres'), '-c', 'select 1']).success) {
     if (Date.now() > deadline) throw new Error('the cluster did not start');
@@ -72,15 +84,8 @@ export async function startCluster(more: string[] = []): Promise<Cluster> {
     password: 'bench',
     url,
     psql,
-    time(command) {
-      const begun = performance.now();
-      const done = Bun.spawnSync(['bash', '-o', 'pipefail', '-c', command], {
-        env: { ...process.env, SRC: url('src'), DST: url('dst'), SUB: url('sub') },
-        stderr: 'inherit',
-      });
-      if (!done.success) throw new Error(`failed: ${command}`);
-      return (performance.now() - begun) / 1000;
-    },
+    time: (command) => run(command).seconds,
+    run,
     seconds: () => processorSeconds(server.pid),
     pause: () => signalAll(server.pid, 'STOP'),
     async stop() {

@@ -1,68 +1,91 @@
 /**
  * `bun tests/bench/pg-to-pg.ts [rows] [rounds]`: whole runs from POST …/run to `succeeded`, against psql pipes and
- * pg_dump on the same cluster in the same run. Needs Debian's postgresql-15 (psql, pg_dump).
+ * pg_dump in the same run, with the processor seconds of both servers and of what moves the rows. Needs Debian's
+ * postgresql-15 (psql, pg_dump).
  */
-import { type Cluster, startCluster } from './cluster.ts';
+import { startPair } from './pair.ts';
 import { quietRounds } from './quiet.ts';
-import { report, type Times } from './report.ts';
-import { runToEnd, type Service, startService } from './service.ts';
+import { report } from './report.ts';
+import { startService } from './service.ts';
 
 const ROWS = Number(process.argv[2] ?? 1_000_000);
 const ROUNDS = Number(process.argv[3] ?? 5);
 const TABLE = 'events';
 const COLUMNS = `id bigint, kind integer, note text, amount numeric(14,4), happened timestamptz, payload jsonb,
   flag boolean, token uuid, score float8, raw bytea`;
+const APPEND = 'run: append, no key';
+const REFRESH = 'run: full refresh, key, swap';
+const MASKED = 'run: masked and renamed';
 
-const cluster = await startCluster();
 const service = await startService();
+const pair = await startPair(service);
 try {
-  prepare(cluster);
-  const pipelines = {
-    'run: append, no key': await connect('append', 'append_t', {}),
-    'run: full refresh, key, swap': await connect('overwrite', 'refresh_t', { primary_key: [['id']] }),
-    'run: row lane, masked and renamed': await connect('append', 'masked_t', {
+  prepare();
+  const ends = [await pair.endpoint('source', 'bench'), await pair.endpoint('destination', 'bench')] as const;
+  const ids = {
+    [APPEND]: await connect(ends, 'append', 'append_t', {}),
+    [REFRESH]: await connect(ends, 'overwrite', 'refresh_t', { primary_key: [['id']] }),
+    [MASKED]: await connect(ends, 'append', 'masked_t', {
       fields: [
         { path: ['note'], masking: 'hash_sha256_salted' },
         { path: ['kind'], destination_name: 'category' },
       ],
     }),
   };
-  const copy = (format: string, table: string) =>
-    `psql -qX $SRC -c "copy ${TABLE} to stdout (format ${format})" | psql -qX $DST -c "copy ${table} from stdin (format ${format})"`;
-  const times: Times = {};
-  const note = (name: string, seconds: number) => {
-    (times[name] ??= []).push(seconds);
-  };
-  for await (const _ of quietRounds(ROUNDS)) {
-    fresh('pipe_t', '');
-    note('psql | psql binary', cluster.time(copy('binary', 'pipe_t')));
-    cluster.psql('dst', 'drop table if exists append_t');
-    note('run: append, no key', (await runToEnd(service, pipelines['run: append, no key'])).seconds);
-    fresh('pipe_t', ', primary key (id)');
-    note('psql | psql binary, keyed', cluster.time(copy('binary', 'pipe_t')));
-    const refresh = pipelines['run: full refresh, key, swap'];
-    note('run: full refresh, key, swap', (await runToEnd(service, refresh)).seconds);
-    fresh('pipe_t', '');
-    note('psql | psql text', cluster.time(copy('text', 'pipe_t')));
-    cluster.psql('dst', 'drop table if exists masked_t');
-    const masked = pipelines['run: row lane, masked and renamed'];
-    note('run: row lane, masked and renamed', (await runToEnd(service, masked)).seconds);
-    cluster.psql('dst', `drop table if exists ${TABLE}`);
-    note('pg_dump | psql', cluster.time(`pg_dump -t ${TABLE} $SRC | psql -qX $DST > /dev/null`));
+  const pipe = (name: string, format: string, key = '') => ({
+    table: 'pipe_t',
+    key,
+    work: () =>
+      pair.command(
+        name,
+        `psql -qX $SRC -c "copy ${TABLE} to stdout (format ${format})" | psql -qX $DST -c "copy pipe_t from stdin (format ${format})"`,
+      ),
+  });
+  const run = (name: keyof typeof ids, table: string | null) => ({
+    table,
+    key: null,
+    work: () => pair.run(name, ids[name]),
+  });
+  const contestants = [
+    pipe('psql | psql binary', 'binary'),
+    run(APPEND, 'append_t'),
+    pipe('psql | psql binary, keyed', 'binary', ', primary key (id)'),
+    run(REFRESH, null),
+    pipe('psql | psql text', 'text'),
+    run(MASKED, 'masked_t'),
+    {
+      table: TABLE,
+      key: null,
+      work: () => pair.command('pg_dump | psql', `pg_dump -t ${TABLE} $SRC | psql -qX $DST > /dev/null`),
+    },
+  ];
+  for await (const round of quietRounds(ROUNDS)) {
+    for (const { table, key, work } of round % 2 ? contestants.toReversed() : contestants) {
+      if (table !== null) drop(table);
+      if (key !== null) pair.to.psql('dst', `create table pipe_t (${COLUMNS}${key})`);
+      await work();
+    }
   }
-  report('PostgreSQL to PostgreSQL', ROWS, times, [
-    ['run: append, no key', 'psql | psql binary', 0.9],
-    ['run: full refresh, key, swap', 'psql | psql binary, keyed', 0.75],
-    ['run: row lane, masked and renamed', 'psql | psql text', 0.8],
-    ['run: append, no key', 'pg_dump | psql', 1],
+  const title = 'PostgreSQL to PostgreSQL';
+  report(title, ROWS, pair.times, [
+    [APPEND, 'psql | psql binary', 1],
+    [REFRESH, 'psql | psql binary, keyed', 1.15],
+    [MASKED, 'psql | psql text', 0.95],
+    [APPEND, 'pg_dump | psql', 1],
   ]);
+  pair.reportWork(title);
   console.log(`  worker's peak memory: ${service.workerPeakMb()} MB`);
 } finally {
   await service.stop();
-  await cluster.stop();
+  await pair.stop();
 }
 
-function prepare({ psql }: Cluster): void {
+function drop(table: string): void {
+  pair.to.psql('dst', `set client_min_messages = warning; drop table if exists ${table}`);
+}
+
+function prepare(): void {
+  const { psql } = pair.from;
   psql('src', `create table ${TABLE} (${COLUMNS}, primary key (id))`);
   psql(
     'src',
@@ -74,16 +97,12 @@ function prepare({ psql }: Cluster): void {
   psql('src', `vacuum analyze ${TABLE}`);
 }
 
-function fresh(table: string, key: string): void {
-  cluster.psql('dst', `drop table if exists ${table}; create table ${table} (${COLUMNS}${key})`);
-}
-
-async function connect(mode: string, table: string, stream: Record<string, unknown>): Promise<string> {
-  const ends = await Promise.all([
-    endpoint(service, 'source', 'src', table),
-    endpoint(service, 'destination', 'dst', table),
-  ]);
-  const [source_id, destination_id] = ends;
+async function connect(
+  [source_id, destination_id]: readonly [string, string],
+  mode: string,
+  table: string,
+  stream: Record<string, unknown>,
+): Promise<string> {
   const made = await service.call<{ id: string }>('POST', '/connections', {
     name: table,
     source_id,
@@ -92,17 +111,5 @@ async function connect(mode: string, table: string, stream: Record<string, unkno
       { name: TABLE, sync_mode: 'full_refresh', destination_sync_mode: mode, destination_table: table, ...stream },
     ],
   });
-  return made.id;
-}
-
-async function endpoint(to: Service, connector_type: string, database: string, name: string): Promise<string> {
-  const { host, port, username, password } = cluster;
-  const made = await to.call<{ id: string; status: string }>('POST', '/account_connectors', {
-    name: `${name} ${database}`,
-    connector_type,
-    connector_name: 'postgres',
-    parameters: { host, port, database, username, password, ssl_mode: 'disable' },
-  });
-  if (made.status !== 'active') throw new Error(`${connector_type} is ${made.status}`);
   return made.id;
 }

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { keepBytes } from '../../../platform/free-bytes.ts';
 import { SIGNATURE, TRAILER } from './binary-copy.ts';
 
 /** The part of the driver's connection that COPY uses. */
@@ -103,7 +104,7 @@ export class CopyOut implements AsyncIterable<Buffer> {
     while (read < length) {
       if (this.#left > 0) {
         let part = Math.min(this.#left, length - read);
-        if (!this.#isData) this.#driver!(chunk.subarray(read, read + part));
+        if (!this.#isData) this.#handOver(chunk.subarray(read, read + part));
         else if (this.#skip > 0) {
           part = Math.min(part, this.#skip);
           this.#skip -= part;
@@ -124,7 +125,7 @@ export class CopyOut implements AsyncIterable<Buffer> {
       if (this.#headerBytes === 0 && length - read >= HEADER) {
         this.#left = chunk.readInt32BE(read + 1) - 4;
         this.#isData = code === COPY_DATA;
-        if (!this.#isData) this.#driver!(chunk.subarray(read, read + HEADER));
+        if (!this.#isData) this.#handOver(chunk.subarray(read, read + HEADER));
         read += HEADER;
       } else {
         const part = Math.min(HEADER - this.#headerBytes, length - read);
@@ -158,8 +159,14 @@ export class CopyOut implements AsyncIterable<Buffer> {
     const socket = this.#socket!;
     socket.removeListener('data', this.#receive);
     socket.on('data', this.#driver!);
-    this.#driver!(rest);
+    this.#handOver(rest);
     socket.resume();
+  }
+
+  /** The driver may hold on to a message that is not complete. */
+  #handOver(bytes: Buffer) {
+    keepBytes(bytes);
+    this.#driver!(bytes);
   }
 
   #push(bytes: Buffer, rows_end: number) {

@@ -47,10 +47,11 @@ export class Interleaved implements AsyncIterable<Rows> {
       // The last reader need not wait for whole rows. A row larger than a piece is not buffered.
       const end: number = this.#open === 1 || rows_end === 0 ? bytes.length : rows_end;
       within = end === rows_end ? null : from;
-      if (end < bytes.length) begun.set(from, bytes.subarray(end));
+      // A copy, so that the memory of the piece can be given back.
+      if (end < bytes.length) begun.set(from, Buffer.from(bytes.subarray(end)));
       const rows = bytes.subarray(0, end);
-      if (start) yield { bytes: Buffer.concat([start, rows]), rows_end: rows_end && start.length + rows_end };
-      else yield { bytes: rows, rows_end };
+      if (start) yield { bytes: start, rows_end: 0 };
+      yield { bytes: rows, rows_end };
     }
   }
 

@@ -1,4 +1,5 @@
 import type { ByteFormat, ByteStream, ConnectorContext, ReadRequest } from '../../contract/connector.ts';
+import { freeBytes } from '../../../platform/free-bytes.ts';
 import { periodic } from '../../../platform/periodic.ts';
 import { SIGNATURE, TRAILER } from '../connection/binary-copy.ts';
 import type { CopyOut, Piece } from '../connection/copy-out.ts';
@@ -37,7 +38,7 @@ export function tableStream(
   { format, join }: { format: ByteFormat; join?: Join },
 ): ByteStream {
   const chunks = copyTable(ctx, request, format === 'pgcopy-binary' ? 'binary' : 'rows', join);
-  return { format, chunks, rows: () => chunks.rows(), rowsEnd: () => chunks.rowsEnd() };
+  return { format, chunks, rows: () => chunks.rows(), rowsEnd: () => chunks.rowsEnd(), release: freeBytes };
 }
 
 /**

@@ -138,6 +138,7 @@ function planColumn(source: AnySource, field: Field, choice: FieldChoice | undef
       source_type: native,
       dialect: native === null ? null : field.dialect,
       nullable: field.nullable,
+      ...(masked && { masked }),
       ...(retyped && !masked && { from: { type: field.type, source_type: field.source_type, dialect: field.dialect } }),
     },
   };

@@ -1,7 +1,9 @@
 import type { ByteFormat, ByteStream, StreamState, Writer } from '../connectors/contract/connector.ts';
 import type { Attempt } from './attempt.ts';
+import { freeBytes } from '../platform/free-bytes.ts';
 import { CheckpointPace } from './pace/checkpoint-pace.ts';
-import { canMapCopyText, createCopyTextMapper } from './copy-text-mapper.ts';
+import { canMapCopyBinary, CopyBinaryMapper } from './copy/binary-mapper.ts';
+import { canMapCopyText, createCopyTextMapper } from './copy/text-mapper.ts';
 import { fromSource, onSide } from '../connector-runtime/side-error.ts';
 import { notBefore } from './lookback-window.ts';
 import { commitCheckpoint, type Transfer } from './commit-checkpoint.ts';
@@ -12,13 +14,19 @@ export function byteFormat({ plan, source, writer, request }: Transfer): ByteFor
   return source.copy ? sharedFormat(plan, source.byteFormats?.(request) ?? [], writer) : null;
 }
 
+/** Whether the engine can apply a plan to the bytes. */
+const MAPPABLE: Record<ByteFormat, (plan: TransferPlan) => boolean> = {
+  'pgcopy-binary': canMapCopyBinary,
+  'pgcopy-text': canMapCopyText,
+};
+
 /** The first offered format that the writer takes and in which the engine can still apply the plan. */
 export function sharedFormat(plan: TransferPlan, offered: readonly ByteFormat[], writer: Writer): ByteFormat | null {
   if (!writer.pipe) return null;
   const accepted = writer.byteFormats ?? [];
   const shared = offered.filter((format) => accepted.includes(format));
   if (plan.untouched) return shared[0] ?? null;
-  return shared.find((format) => format === 'pgcopy-text' && canMapCopyText(plan)) ?? null;
+  return shared.find((format) => MAPPABLE[format](plan)) ?? null;
 }
 
 /**
@@ -100,9 +108,25 @@ export async function* counted(attempt: Attempt, stream: ByteStream): AsyncGener
   attempt.recordRead(stream.rows() - rows, 0);
 }
 
+/** A stream to which a plan is applied: takes its chunks, and describes the resulting ones as the stream does its own. */
+export interface MappedBytes extends Pick<ByteStream, 'release'> {
+  map(chunk: Uint8Array): Uint8Array;
+  rowsEnd(): number;
+}
+
 /** Applies the plan to encoded rows. */
-export function byteMapper(attempt: Attempt, plan: TransferPlan): (chunk: Uint8Array) => Uint8Array {
-  if (plan.untouched) return (chunk) => chunk;
-  const mapper = createCopyTextMapper(plan, attempt.deps.secrets.maskKeys(attempt.claim.run.account_id));
-  return (chunk) => mapper.map(chunk);
+export function byteMapper(attempt: Attempt, plan: TransferPlan, stream: ByteStream): MappedBytes {
+  const { format, release } = stream;
+  if (plan.untouched) return { map: (chunk) => chunk, rowsEnd: () => stream.rowsEnd?.() ?? 0, release };
+  const keys = attempt.deps.secrets.maskKeys(attempt.claim.run.account_id);
+  const mapper = format === 'pgcopy-binary' ? new CopyBinaryMapper(plan, keys) : createCopyTextMapper(plan, keys);
+  let end = 0;
+  const map = (chunk: Uint8Array) => {
+    const rows = mapper.map(chunk);
+    end = rows.length;
+    release?.(chunk);
+    return rows;
+  };
+  // A mapper returns whole rows.
+  return { map, rowsEnd: () => end, release: freeBytes };
 }

@@ -1,6 +1,10 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import type { StreamRow } from '../../db/schema/index.ts';
+import { planTransfer } from '../../server/pipeline/transfer-plan.ts';
+import { sharedFormat } from '../../server/transfer/byte-lane.ts';
+import { CopyBinaryMapper } from '../../server/transfer/copy/binary-mapper.ts';
 import {
   destinationConfig,
   moveStream,
@@ -128,6 +132,48 @@ describe('values survive exactly', () => {
       });
     }
   }
+
+  test('masked by the engine, beside values of every type in binary form', async () => {
+    const stream = await streamNamed(sides.source, 'everything');
+    const masked = ['smallint', 'integer', 'bigint', 'text', 'character(5)', 'character varying(20)', 'json']
+      .map((type) => names[Object.keys(TYPES).indexOf(type)])
+      .filter((name) => name !== undefined);
+    expect(masked.length).toBeGreaterThan(4);
+    const fields = masked.map((name) => ({ path: [name], selected: true, masking: 'hash_sha256' }));
+    const source = { ...postgresSource, pushdown: { masking: ['none' as const], filters: false } };
+    const chosen = { fields, filters: [], mapping: null, primary_key: null, cursor_field: null };
+    const plan = planTransfer({ source, schema: stream, stream: chosen as unknown as StreamRow });
+    const request = requestOf(stream);
+    const columns = plan.columns.map(({ target }) => target);
+    const to = destinationConfig(sides.destination).ctx;
+    const open = (table: string) =>
+      postgresDestination.open(to, targetOf(stream, { table, columns, stream_id: table }));
+    const writer = await open('masked');
+    expect(sharedFormat(plan, postgresSource.byteFormats!(request), writer)).toBe('pgcopy-binary');
+    const copied = await postgresSource.copy!(sourceConfig(sides.source).ctx, request, 'pgcopy-binary');
+    const keys = { salted: String, encrypted: String };
+    const mapper = new CopyBinaryMapper(plan, keys);
+    async function* chunks() {
+      for await (const chunk of copied.chunks) yield mapper.map(chunk);
+    }
+    await writer.pipe!({ ...copied, chunks: chunks(), rowsEnd: () => 0, release: undefined });
+    await writer.finish(null);
+    const shown = stream.fields.map(({ path: [name = ''], source_type }) => {
+      const text = source_type?.startsWith('character(') ? `format('%s', ${name})` : `${name}::text`;
+      return masked.includes(name)
+        ? `case when ${name} is not null then encode(sha256(convert_to(${text}, 'UTF8')), 'hex') end as ${name}`
+        : name;
+    });
+    const [before] = await sides.source.sql.unsafe(checksum(`(select ${shown.join(', ')} from everything)`));
+    const [after] = await sides.destination.sql.unsafe(checksum('masked'));
+    expect({ ...after }).toEqual({ ...before });
+
+    const types = columns.map(({ name }) => `${name} varchar(100)`);
+    await sides.destination.sql.unsafe(`create table masked_before (${types.join(', ')})`);
+    const other = await open('masked_before');
+    expect(other.byteFormats).not.toContain('pgcopy-binary');
+    await other.abort();
+  });
 
   test('the row lane returns canonical text', async () => {
     await sides.source.sql.unsafe(`create table canonical as select true as b, '\\x00ff'::bytea as y,

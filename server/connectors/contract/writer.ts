@@ -8,6 +8,8 @@ export interface TargetColumn {
   source_type: string | null;
   dialect: string | null;
   nullable: boolean;
+  /** Values are texts that stand for those of the source, in every byte format. */
+  masked?: boolean;
   /** The type of the cells that arrive, where it is another one. */
   from?: ColumnType;
   /** The type that the stream wrote before. If it differs, the source has changed. Absent: never written. */

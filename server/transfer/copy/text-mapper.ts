@@ -1,7 +1,8 @@
-import type { LogicalType } from '../connectors/contract/connector.ts';
-import { filterTest } from '../connectors/cells/filters.ts';
-import { type Mask, type MaskKeys, maskerOf } from './mapping.ts';
-import type { TransferPlan } from '../pipeline/transfer-plan.ts';
+import type { LogicalType } from '../../connectors/contract/connector.ts';
+import { filterTest } from '../../connectors/cells/filters.ts';
+import { type Mask, type MaskKeys, maskerOf } from '../mapping.ts';
+import type { TransferPlan } from '../../pipeline/transfer-plan.ts';
+import { Output } from './output.ts';
 
 const TAB = 0x09;
 const LINE_FEED = 0x0a;
@@ -56,7 +57,7 @@ export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTe
       }
       const input = joined(carry, piece);
       const whole = input.lastIndexOf(LINE_FEED) + 1;
-      const out: Output = { bytes: Buffer.allocUnsafe(whole + 4096), length: 0 };
+      const out = new Output(whole + 4096);
       // Without filters, the text between two masked cells is one copy, even across lines.
       let from = 0;
       for (let start = 0; start < whole; ) {
@@ -68,15 +69,14 @@ export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTe
           )
         ) {
           const rest = writeMasked(input, { from: start, start }, { ends, masked, out });
-          append(out, input, { from: rest, to: cut ? (ends[width - 1] ?? end) : end });
-          reserve(out, 1);
-          out.bytes[out.length++] = LINE_FEED;
+          out.append(input, rest, cut ? (ends[width - 1] ?? end) : end);
+          out.byte(LINE_FEED);
         }
         start = end + 1;
       }
-      if (simple) append(out, input, { from, to: whole });
+      if (simple) out.append(input, from, whole);
       carry = whole < input.length ? [Buffer.from(input.subarray(whole))] : [];
-      return out.bytes.subarray(0, out.length);
+      return out.written;
     },
   };
 }
@@ -84,10 +84,6 @@ export function createCopyTextMapper(plan: TransferPlan, keys: MaskKeys): CopyTe
 const joined = (carry: readonly Buffer[], piece: Uint8Array) =>
   carry.length > 0 ? Buffer.concat([...carry, piece]) : Buffer.from(piece.buffer, piece.byteOffset, piece.length);
 
-interface Output {
-  bytes: Buffer;
-  length: number;
-}
 const cellStart = (ends: Int32Array, index: number, lineStart: number) =>
   index === 0 ? lineStart : (ends[index - 1] ?? 0) + 1;
 
@@ -117,27 +113,12 @@ function writeMasked(
     const start = cellStart(ends, index, line.start);
     const end = ends[index]!;
     if (isNull(input, start, end)) continue;
-    append(out, input, { from, to: start });
+    out.append(input, from, start);
     const value = input.subarray(start, end);
-    const text = mask(value.includes(BACKSLASH) ? unescape(value) : value);
-    reserve(out, text.length);
-    out.length += out.bytes.write(text, out.length, 'latin1');
+    out.latin1(mask(value.includes(BACKSLASH) ? unescape(value) : value));
     from = end;
   }
   return from;
-}
-
-function append(out: Output, input: Buffer, { from, to }: { from: number; to: number }): void {
-  reserve(out, to - from);
-  input.copy(out.bytes, out.length, from, to);
-  out.length += to - from;
-}
-
-function reserve(out: Output, more: number): void {
-  if (out.length + more <= out.bytes.length) return;
-  const grown = Buffer.allocUnsafe(Math.max(out.bytes.length * 2, out.length + more));
-  out.bytes.copy(grown, 0, 0, out.length);
-  out.bytes = grown;
 }
 
 const isNull = (input: Buffer, start: number, end: number) =>

@@ -98,6 +98,8 @@ export class CopyOut implements AsyncIterable<Buffer> {
 
   readonly #receive = (chunk: Buffer) => {
     const length = chunk.length;
+    // As through a tunnel: a part of what arrived there.
+    if (length < chunk.buffer.byteLength) keepBytes(chunk);
     let read = 0;
     let kept = 0;
     let rowsEnd = 0;

@@ -244,7 +244,7 @@ export class ParallelCopy {
 
   /** The stream itself brings the signature of the first COPY. */
   #sign(part: Part): void {
-    if (this.how.binary) void part.put(SIGNATURE).catch(() => {});
+    if (this.how.binary) void part.put(SIGNATURE);
   }
 }
 

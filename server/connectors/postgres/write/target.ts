@@ -10,9 +10,14 @@ export interface PgTable extends ExistingTable {
 
 export type PgTarget = Target<PgTable>;
 
-/** The binary format has no room for conversions: each column must have exactly the type of the source. */
+/** The binary format has no room for conversions: each column must have exactly the type of what arrives. */
 export const acceptedFormats = (target: PgTarget): ByteFormat[] =>
-  target.columns.every((_, at) => hasTypeOfSource(target, at)) ? ['pgcopy-binary', 'pgcopy-text'] : ['pgcopy-text'];
+  target.columns.every((_, at) => isMaskedText(target, at) || hasTypeOfSource(target, at))
+    ? ['pgcopy-binary', 'pgcopy-text']
+    : ['pgcopy-text'];
+
+const isMaskedText = ({ columns, typed }: PgTarget, at: number): boolean =>
+  columns[at]!.masked === true && typed[at]!.type === 'text';
 
 function hasTypeOfSource({ columns, typed }: PgTarget, at: number): boolean {
   const { dialect, source_type } = columns[at]!;

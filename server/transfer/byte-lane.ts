@@ -37,9 +37,7 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
   const { attempt, source, sourceContext, writer, request } = input;
   const { claim, deps } = attempt;
   const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
-  const map = byteMapper(attempt, input.plan);
-  // The mapper's own chunks are no concern of the source.
-  const reuse = input.plan.untouched && stream.reuse ? stream.reuse.bind(stream) : undefined;
+  const mapped = byteMapper(attempt, input.plan, stream);
   const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024);
   const chunks = fromSource(counted(attempt, stream))[Symbol.asyncIterator]();
   let ended = false;
@@ -48,9 +46,7 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
       const { done, value } = await chunks.next();
       ended = done === true;
       if (done) return;
-      const mapped = map(value);
-      if (mapped !== value) stream.reuse?.(value);
-      yield mapped;
+      yield mapped.map(value);
       due = pace.due(value.length) && !input.at_once && stream.state?.() != null;
     }
   }
@@ -60,8 +56,7 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
   };
   try {
     for (let begun = 0; !ended; begun = stream.rows()) {
-      // A binary stream passes unmapped, so its rows end where the source says.
-      const rowsEnd = () => stream.rowsEnd?.() ?? 0;
+      const { rowsEnd, reuse } = mapped;
       const part = { format, rows: () => stream.rows() - begun, rowsEnd, reuse, computed: stream.computed };
       await takingAll(upToCheckpoint(), (taken) =>
         onSide('destination', () => writer.pipe!({ ...part, chunks: taken })),
@@ -109,24 +104,25 @@ export async function* counted(attempt: Attempt, stream: ByteStream): AsyncGener
 }
 
 /** A stream to which a plan is applied: takes its chunks, and describes the resulting ones as the stream does its own. */
-export interface MappedBytes extends Pick<ByteStream, 'release'> {
+export interface MappedBytes extends Pick<ByteStream, 'reuse'> {
   map(chunk: Uint8Array): Uint8Array;
   rowsEnd(): number;
 }
 
 /** Applies the plan to encoded rows. */
 export function byteMapper(attempt: Attempt, plan: TransferPlan, stream: ByteStream): MappedBytes {
-  const { format, release } = stream;
-  if (plan.untouched) return { map: (chunk) => chunk, rowsEnd: () => stream.rowsEnd?.() ?? 0, release };
+  const { format } = stream;
+  const reuse = stream.reuse?.bind(stream);
+  if (plan.untouched) return { map: (chunk) => chunk, rowsEnd: () => stream.rowsEnd?.() ?? 0, reuse };
   const keys = attempt.deps.secrets.maskKeys(attempt.claim.run.account_id);
   const mapper = format === 'pgcopy-binary' ? new CopyBinaryMapper(plan, keys) : createCopyTextMapper(plan, keys);
   let end = 0;
   const map = (chunk: Uint8Array) => {
     const rows = mapper.map(chunk);
     end = rows.length;
-    release?.(chunk);
+    reuse?.(chunk);
     return rows;
   };
   // A mapper returns whole rows.
-  return { map, rowsEnd: () => end, release: freeBytes };
+  return { map, rowsEnd: () => end, reuse: freeBytes };
 }

@@ -156,7 +156,7 @@ describe('values survive exactly', () => {
     async function* chunks() {
       for await (const chunk of copied.chunks) yield mapper.map(chunk);
     }
-    await writer.pipe!({ ...copied, chunks: chunks(), rowsEnd: () => 0, release: undefined });
+    await writer.pipe!({ ...copied, chunks: chunks(), rowsEnd: () => 0, reuse: undefined });
     await writer.finish(null);
     const shown = stream.fields.map(({ path: [name = ''], source_type }) => {
       const text = source_type?.startsWith('character(') ? `format('%s', ${name})` : `${name}::text`;

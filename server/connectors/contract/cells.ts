@@ -56,8 +56,6 @@ export interface ByteStream {
    * ends in it. Absent: unknown, so the rows cannot be divided.
    */
   rowsEnd?(): number;
-  /** Gives the memory of a chunk back, once nobody needs its bytes any more. Absent: garbage collection does. */
-  release?(chunk: Uint8Array): void;
   /**
    * Only for incremental reads, whose chunks contain whole rows: once everything up to the end of the last chunk is
    * committed, a read can resume from here. Null: not yet.

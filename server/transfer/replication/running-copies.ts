@@ -176,14 +176,14 @@ async function moveEncoded(
   { plan, target }: PreparedStream,
   { writer, stream }: { writer: Writer; stream: ByteStream },
 ): Promise<void> {
-  const { map, rowsEnd, release } = byteMapper(attempt, plan, stream);
+  const { map, rowsEnd, reuse } = byteMapper(attempt, plan, stream);
   async function* mapped() {
     for await (const chunk of fromSource(counted(attempt, stream))) yield map(chunk);
   }
   await takingAll(mapped(), (chunks) =>
     onSide('destination', async () => {
       await writer.write(truncated(target.columns.length));
-      await writer.pipe!({ ...stream, chunks, rowsEnd, release });
+      await writer.pipe!({ ...stream, chunks, rowsEnd, reuse });
     }),
   );
 }

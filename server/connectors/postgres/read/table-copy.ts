@@ -38,7 +38,7 @@ export function tableStream(
   { format, join }: { format: ByteFormat; join?: Join },
 ): ByteStream {
   const chunks = copyTable(ctx, request, format === 'pgcopy-binary' ? 'binary' : 'rows', join);
-  return { format, chunks, rows: () => chunks.rows(), rowsEnd: () => chunks.rowsEnd(), release: freeBytes };
+  return { format, chunks, rows: () => chunks.rows(), rowsEnd: () => chunks.rowsEnd(), reuse: freeBytes };
 }
 
 /**

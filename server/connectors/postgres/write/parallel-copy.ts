@@ -164,15 +164,14 @@ export class ParallelCopy {
       if (isCut) this.#current.put(bytes.subarray(0, rows_end));
       else this.#current.put(bytes, onSent);
       this.#within = !isCut && rows_end < bytes.length;
-      if (!isCut) return sent;
+      if (!isCut) return;
       rest = bytes.subarray(rows_end);
     }
     if (joins) await this.#join();
-    if (rest.length === 0) return sent;
+    if (rest.length === 0) return;
     this.#current = this.#free();
     this.#current.put(rest, rest === bytes ? onSent : undefined);
     this.#within = rows_end < bytes.length;
-    return sent;
   }
 
   #free(): Part {
@@ -244,12 +243,6 @@ export class ParallelCopy {
 
   /** The stream itself brings the signature of the first COPY. */
   #sign(part: Part): void {
-    if (this.how.binary) void part.put(SIGNATURE);
+    if (this.how.binary) part.put(SIGNATURE);
   }
-}
-
-/** An error comes to light elsewhere. */
-async function releaseAfter(sent: Promise<void>[], release: () => void): Promise<void> {
-  const all = await Promise.allSettled(sent);
-  if (all.every(({ status }) => status === 'fulfilled')) release();
 }

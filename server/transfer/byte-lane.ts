@@ -104,7 +104,7 @@ export async function* counted(attempt: Attempt, stream: ByteStream): AsyncGener
 }
 
 /** A stream to which a plan is applied: takes its chunks, and describes the resulting ones as the stream does its own. */
-export interface MappedBytes extends Pick<ByteStream, 'reuse'> {
+interface MappedBytes extends Pick<ByteStream, 'reuse'> {
   map(chunk: Uint8Array): Uint8Array;
   rowsEnd(): number;
 }

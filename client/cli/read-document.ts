@@ -64,10 +64,10 @@ export async function readObject(path: string): Promise<Record<string, unknown>>
 export function pairOf(flag: string, pair: string): [name: string, value: unknown] {
   const at = pair.indexOf('=');
   if (at < 1) throw new UsageError(`${flag} ${pair}: expected name=value`);
-  const text = pair.slice(at + 1);
+  const given = pair.slice(at + 1);
   try {
-    return [pair.slice(0, at), JSON.parse(text)];
+    return [pair.slice(0, at), JSON.parse(given)];
   } catch {
-    return [pair.slice(0, at), text];
+    return [pair.slice(0, at), given];
   }
 }

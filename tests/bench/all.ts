@@ -148,7 +148,7 @@ function withPeers(readme: string, source: string, figures: Record<string, numbe
   if (!head || !row.test(readme)) throw new Error(`the README has no row of peers for ${source}`);
   const columns = head.split('|').map((name) => {
     const seconds = figures[`${name.trim()}: seconds`];
-    return seconds === undefined ? '–' : `${seconds.toFixed(1)} s, ${figures[`${name.trim()}: megabytes`]} MB`;
+    return seconds === undefined ? '–' : `${seconds.toFixed(1)}/${figures[`${name.trim()}: megabytes`]}`;
   });
   return readme.replace(row, `| ${source} | ${columns.join(' | ')} |`);
 }

@@ -460,11 +460,10 @@ test('the step of the GitHub Action shows changes, applies them, and fails on dr
   const text = 'version: 1\nsources:\n  By action:\n    connector: sample\n    parameters: { rows: 1 }\n';
   writeFileSync(join(action.folder, 'more.yaml'), text);
   expect(await step('drift')).toMatchObject({ code: 2, changes: 'changes=true' });
-  const newest = async () => (await call('GET', '/automation/events?category=automation&limit=1')).body[0];
-  expect(await newest()).toMatchObject({
-    event: 'configuration_drifted',
-    payload: { file: 'more.yaml', changes: 1, changed_items: ['create source "By action"'] },
-  });
+  const { body: drifted } = await call('GET', '/automation/events?event=configuration_drifted');
+  expect(drifted).toMatchObject([
+    { payload: { file: 'more.yaml', changes: 1, changed_items: ['create source "By action"'] } },
+  ]);
   expect(await step('apply')).toMatchObject({ code: 0, changes: 'changes=true' });
   expect((await sources()).map(({ name }: { name: string }) => name)).toContain('By action');
   expect(await step('drift')).toMatchObject({ code: 0, changes: 'changes=false' });

@@ -134,6 +134,7 @@ test('changes of all kinds keep their order, in small transactions and in large 
     `create table rows (id int primary key, n int, filler text); alter table rows alter filler set storage external;
      create table whole (like rows including all); alter table whole replica identity full`,
   );
+  const settings = `alter database ${new URL(from.url).pathname.slice(1)}`;
   for (const [seed, changes, keepsInFile] of [
     [0.1, 50, true],
     [0.2, 50, false],
@@ -141,9 +142,7 @@ test('changes of all kinds keep their order, in small transactions and in large 
     [0.4, 6000, false],
   ] as const) {
     // Of a server that limits them, the log is read as a stream.
-    await source.unsafe(
-      `alter database ${new URL(from.url).pathname.slice(1)} set temp_file_limit = ${keepsInFile ? -1 : 1_000_000}`,
-    );
+    await source.unsafe(`${settings} set temp_file_limit = ${keepsInFile ? -1 : 1_000_000}`);
     await source.unsafe(`do $$ declare what float; key int; begin perform setseed(${seed});
       for at in 1 .. ${changes} loop
         what := random(); key := floor(random() * 200);
@@ -160,6 +159,7 @@ test('changes of all kinds keep their order, in small transactions and in large 
     await succeeded(await pipeline.start());
     for (const table of ['rows', 'whole']) await compare(`mixed.${table}`);
   }
+  await source.unsafe(`${settings} reset temp_file_limit`);
 });
 
 test('a run confirms what is committed while it reads on', async () => {

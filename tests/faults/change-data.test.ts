@@ -143,7 +143,9 @@ test('a worker killed at any step of a group moves each transaction once, and wh
       await releaseDeadWorkers(service.deps, dead);
       worker = spawnWorker(service, environment);
     }
-    expect((await runEnded(service, id, 90_000)).status).toBe('succeeded');
+    const { status } = await runEnded(service, id, 90_000);
+    expect((await getStreamRuns(service, id)).flatMap(({ error }) => error ?? [])).toEqual([]);
+    expect(status).toBe('succeeded');
     expect(await total()).toBe(600_000);
   };
   const transfers = async () => {

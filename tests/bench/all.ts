@@ -60,6 +60,8 @@ const BENCHES: Bench[] = [
   { file: 'peers.ts', args: [1_000_000, 3] },
   { file: 'parquet.ts', args: [1_000_000, 3] },
   { file: 'http-api.ts', args: [] },
+  { file: 'excel.ts', args: [1_000_000] },
+  { file: 'sent-rows.ts', args: [1_000_000, 100] },
   { file: 'initial-copy.ts', args: [] },
   { file: 'binlog.ts', args: [100_000] },
   { file: 'verify.ts', args: [1_000_000, 2] },

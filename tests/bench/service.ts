@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Cluster } from './cluster.ts';
 import { processorSeconds } from './processor-seconds.ts';
 import { freePort } from '../support/free-port.ts';
 
@@ -133,4 +134,24 @@ export async function runToEnd(service: Service, connection_id: string): Promise
     }
     await Bun.sleep(250);
   }
+}
+
+/** A connection that appends the rows of a local file to the table `run_t`. */
+export async function connectFile(
+  service: Service,
+  { host, port, username, password }: Cluster,
+  { path, stream }: { path: string; stream: string },
+): Promise<string> {
+  const end = async (connector_type: string, connector_name: string, parameters: object) => {
+    const body = { name: connector_name, connector_type, connector_name, parameters };
+    return (await service.call<{ id: string }>('POST', '/account_connectors', body)).id;
+  };
+  const database = { host, port, database: 'dst', username, password, ssl_mode: 'disable' };
+  const made = await service.call<{ id: string }>('POST', '/connections', {
+    name: `${path} to pg`,
+    source_id: await end('source', 'file', { path }),
+    destination_id: await end('destination', 'postgres', database),
+    streams: [{ name: stream, sync_mode: 'full_refresh', destination_sync_mode: 'append', destination_table: 'run_t' }],
+  });
+  return made.id;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
+import type { Batch, StreamState } from '../../server/connectors/contract/connector.ts';
 import { openLogSession } from '../../server/connectors/postgres/cdc/read-log.ts';
 import { slotName } from '../../server/connectors/postgres/cdc/replication-slots.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
@@ -135,6 +136,55 @@ describe('nothing is lost or doubled', () => {
     });
     expect(await follower.run()).toMatchObject({ rows_loaded: 40_000 });
   });
+
+  test.each(['a table', 'tables'])(
+    'after a reader of %s that died while it waited to create its slot',
+    async (what) => {
+      const name = what === 'tables' ? 'awaited_together' : 'awaited';
+      await sql(`create table ${name} (id int primary key); insert into ${name} values (1)`);
+      const { reader_id } = await follow(name);
+      const stream = await discovered(name);
+      const read = async ({ ctx }: ReturnType<typeof context>, state: StreamState | null = null) => {
+        const request = requestOf(stream, { sync_mode: 'incremental', reader_id, state });
+        if (what !== 'tables') return Array.fromAsync(postgresSource.read(ctx, request));
+        const batches = await Array.fromAsync(postgresSource.replication!.read(ctx, { reader_id, streams: [request] }));
+        return batches.flatMap(({ parts, states }) => [
+          ...parts.map(({ batch }) => batch),
+          { rows: [], bytes: 0, state: states?.[0] ?? undefined },
+        ]);
+      };
+      const ids = (batches: Batch[]) =>
+        batches.flatMap(({ rows }) => rows.map(([id]) => id)).filter((id) => id !== null);
+      const stateAfter = (batches: Batch[]) => batches.findLast(({ state }) => state)!.state!;
+      const waiting = async () => {
+        const found =
+          await sql(`select a.pid from pg_replication_slots s join pg_stat_activity a on a.pid = s.active_pid
+        where starts_with(s.slot_name, '${slotName(reader_id)}') and a.wait_event_type = 'Lock'`);
+        return found.map(({ pid }) => pid as number);
+      };
+      const { host, port } = sides.source.server;
+      const proxy = await startTcpProxy({ host, port });
+      const open = await sides.source.sql.reserve();
+      await open.unsafe(`begin; insert into ${name} values (2)`);
+      const died = errorOf(read(context({ host: '127.0.0.1', port: proxy.port })));
+      await until(async () => (await waiting()).length > 0);
+      const [before] = await waiting();
+      proxy.stop();
+      expect(await died).toMatchObject({ retryable: true });
+      const reading = read(context());
+      const isWaiting = until(async () => (await waiting()).some((pid) => pid !== before));
+      try {
+        await Promise.race([reading, isWaiting]);
+      } finally {
+        await open.unsafe('commit');
+        open.release();
+      }
+      const first = await reading;
+      expect(ids(first)).toEqual(['1', '2']);
+      await sql(`insert into ${name} values (3)`);
+      expect(ids(await read(context(), stateAfter(first)))).toEqual(['3']);
+    },
+  );
 
   test('after a server that goes away in the middle of a message', async () => {
     await sql('create table cut (id int primary key, filler text)');

@@ -28,7 +28,7 @@ import { begin } from './read/read-transaction.ts';
 import { keepSnapshot } from './read/shared-snapshot.ts';
 import { readRows } from './read/read-rows.ts';
 import { findSequences } from './read/sequences.ts';
-import { dropPublication, dropSlot, findSlot, setUpError, slotName } from './cdc/replication-slots.ts';
+import { dropPublication, dropSlot, findSlot, isUsable, setUpError, slotName } from './cdc/replication-slots.ts';
 import { conditions, resumeCondition } from './read/select.ts';
 import { PgSession, withSession } from './connection/session.ts';
 import { PostgresSourceConfig } from './connection/settings.ts';
@@ -83,7 +83,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
     const { cursor } = state;
     return withSession(ctx, { phase: 'run' }, async (session) => {
       const slot = await findSlot(session, slotName(reader_id));
-      return slot !== null && !slot.lost && isLsn(cursor) && lsnValue(slot.confirmed) <= lsnValue(cursor);
+      return isUsable(slot) && isLsn(cursor) && lsnValue(slot.confirmed) <= lsnValue(cursor);
     });
   },
   lag: (ctx, reader_id) =>

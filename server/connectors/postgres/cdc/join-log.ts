@@ -12,7 +12,7 @@ import { isPlaced, type Member } from './log-members.ts';
 import { addToPublication } from './shared-publication.ts';
 import { type LogIdentity, publicationOf, publicationRows, serverPosition } from './log-identity.ts';
 import { followLog, openLogSession } from './read-log.ts';
-import { createSlot, dropSlot, findSlot, freeSlot, setUpError, slotName } from './replication-slots.ts';
+import { createSlot, dropSlot, findSlot, freeSlot, isUsable, setUpError, slotName } from './replication-slots.ts';
 import { changedDuringRead, shapeOf } from './table-shape.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
@@ -63,11 +63,11 @@ export async function openSnapshot(
   { session, name, joining, tables }: { session: PgSession; name: string; joining: Member[]; tables: Member[] },
 ): Promise<{ start: string; source(member: Member): LogIdentity }> {
   const slot = await findSlot(session, name);
-  if (slot?.lost) await dropSlot(session, name);
+  const temporary = isUsable(slot);
+  if (slot && !temporary) await dropSlot(session, name);
   // Before the slot: the log is decoded by the publications that existed when it was written.
   await addToPublication(session, name, joining);
   const publication = await publicationRows(session, name);
-  const temporary = slot !== null && !slot.lost;
   const wanted = temporary ? `${name}_copy` : name;
   if (temporary) await freeSlot(session, wanted);
   const replication = await openLogSession(ctx);

@@ -15,7 +15,7 @@ import {
 import { fullLsn, lsnText, lsnValue } from '../connection/lsn.ts';
 import { type LogEvent, type LogMessage, type LoggedRelation, PgoutputDecoder } from './pgoutput.ts';
 import type { ReplicationStream } from '../connection/replication-stream.ts';
-import { findSlot, freeSlot, setUpError } from './replication-slots.ts';
+import { findSlot, freeSlot, isUsable, setUpError } from './replication-slots.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { identifier } from '../connection/sql.ts';
@@ -204,13 +204,13 @@ export async function assertLogAvailable({
   from,
 }: Pick<Reading, 'session' | 'name' | 'from'>): Promise<void> {
   const slot = await findSlot(session, name);
-  if (!slot) {
+  if (slot?.lost) throw slotLost(name);
+  if (!isUsable(slot)) {
     throw new ConfigurationError(
       'replication_slot_missing',
       `Replication slot ${name} no longer exists on the server. ${RESET_CURSOR_HINT}`,
     );
   }
-  if (slot.lost) throw slotLost(name);
   if (lsnValue(slot.confirmed) > lsnValue(from)) {
     throw new ConfigurationError(
       'replication_slot_ahead',

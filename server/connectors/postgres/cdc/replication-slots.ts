@@ -14,14 +14,21 @@ export interface Slot {
   active_pid: string | null;
   /** The server has removed log that the slot needs. */
   lost: boolean;
-  /** Everything before this LSN is confirmed and no longer sent. */
-  confirmed: string;
+  /**
+   * Everything before this LSN is confirmed and no longer sent. Null: the slot is still being created, which waits for
+   * open transactions, and is gone as soon as the session that creates it ends.
+   */
+  confirmed: string | null;
   /**
    * The log that the server keeps for the slot, in bytes. A transaction that is open at the source holds back where
    * decoding would have to start again, also when everything before it is confirmed.
    */
   lag_bytes: number;
 }
+
+/** Whether changes can be read from the slot, now and later. */
+export const isUsable = (slot: Slot | null): slot is Slot & { confirmed: string } =>
+  slot !== null && !slot.lost && slot.confirmed !== null;
 
 export async function findSlot(session: PgSession, name: string): Promise<Slot | null> {
   const { rows } = await session.query(
@@ -36,7 +43,7 @@ export async function findSlot(session: PgSession, name: string): Promise<Slot |
   return {
     active_pid: active_pid ?? null,
     lost: lost === 't',
-    confirmed: confirmed ? fullLsn(confirmed) : '00000000/00000000',
+    confirmed: confirmed ? fullLsn(confirmed) : null,
     lag_bytes: Number(lag ?? 0),
   };
 }
@@ -86,7 +93,10 @@ async function copiesSlots(session: PgSession): Promise<boolean> {
 export async function dropSlot(session: PgSession, name: string): Promise<void> {
   if (!(await findSlot(session, name))) return;
   await freeSlot(session, name);
-  await session.query(`select pg_drop_replication_slot(${literal(name)})`);
+  // Unless it is gone with its reader, which was still creating it.
+  await session.query(
+    `select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name = ${literal(name)}`,
+  );
 }
 
 export async function createPublication(

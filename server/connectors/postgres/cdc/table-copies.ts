@@ -10,7 +10,7 @@ import { type Join, tableFormats, tableStream } from '../read/table-copy.ts';
 import { membersOf } from './log-members.ts';
 import { openSnapshot } from './join-log.ts';
 import { identityOf } from './log-identity.ts';
-import { findSlot, slotName } from './replication-slots.ts';
+import { findSlot, isUsable, slotName } from './replication-slots.ts';
 import { assertLogical } from './table-shape.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
@@ -19,8 +19,7 @@ type Context = ConnectorContext<PostgresSourceConfig>;
 export async function canCopy(ctx: Context, { reader_id, streams }: ReplicationRequest): Promise<boolean> {
   const name = slotName(reader_id);
   if (streams.some(({ state }) => identityOf(state)?.slot !== name)) return false;
-  const slot = await withSession(ctx, { phase: 'run' }, (session) => findSlot(session, name));
-  return slot !== null && !slot.lost;
+  return isUsable(await withSession(ctx, { phase: 'run' }, (session) => findSlot(session, name)));
 }
 
 /** The session that holds the snapshot stays idle in its transaction; each table is read by one that joins it. */

@@ -8,6 +8,7 @@ import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { closeGate } from '../support/gate.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
+import { type Limits, startTcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 
 // So little that each batch of a large transaction is a part.
@@ -26,12 +27,12 @@ afterAll(async () => {
 const ODD_TEXT = 'tab\t line\n return\r back\\slash \\N \\. \b\f\v ä 😀';
 
 /** A connection that follows the tables of a schema, after its first run. */
-async function follow(schema: string, tables: string): Promise<Pipeline> {
+async function follow(schema: string, tables: string, at = from.url): Promise<Pipeline> {
   await source.unsafe(`create schema ${schema}; set search_path = ${schema}; ${tables}; reset search_path`);
   const pipeline = await makePipeline(service, {
     source: {
       name: 'postgres',
-      parameters: { ...postgresParameters(from.url), replication: 'logical', schemas: [schema] },
+      parameters: { ...postgresParameters(at), replication: 'logical', schemas: [schema] },
     },
     destination: { name: 'postgres', parameters: postgresParameters(to.url) },
     stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', primary_key: [['id']] },
@@ -203,23 +204,32 @@ test('a run confirms what is committed while it reads on', async () => {
 });
 
 test('a source that ends the statement which reads its log loses and doubles nothing', async () => {
+  const server = new URL(from.url);
+  const line: Limits = {};
+  const proxy = await startTcpProxy({ host: server.hostname, port: Number(server.port) }, line);
+  const through = new URL(from.url);
+  through.host = `127.0.0.1:${proxy.port}`;
   const pipeline = await follow(
     'cut_off',
     `create table parts (id int primary key, n int, filler text); insert into parts values (0, 0, 'x')`,
+    through.href,
   );
-  // More than the sockets hold, so that the statement has not ended at the gate.
   await source.unsafe(`do $$ begin for n in 1 .. 60 loop
     insert into cut_off.parts select n * 1000 + g, n, repeat('x', 500) from generate_series(1, 600) g;
     delete from cut_off.parts where id % 1000 = 1; commit;
   end loop; end $$`);
   const gate = await closeGate(to.url, 'cut_off.parts', 'new.n = 8');
+  // So slow that the statement has not ended at the gate, whatever the sockets hold.
+  line.bytes_per_second = 4_000_000;
   const id = await pipeline.start();
   await gate.reached();
   const ended = await source`select pg_terminate_backend(pid) from pg_stat_activity
     where state = 'active' and datname = current_database() and query like 'copy (select data from pg_catalog.pg_logical%'`;
   expect(ended).toHaveLength(1);
+  delete line.bytes_per_second;
   await gate.open();
   const [stream] = await succeeded(id);
   expect(stream?.attempt).toBeGreaterThan(1);
   await compare('cut_off.parts');
+  proxy.stop();
 });

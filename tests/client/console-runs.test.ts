@@ -2,10 +2,12 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import postgres from 'postgres';
 import { visit } from '../support/browser.ts';
 import { keepUndo, noticed, startConsole, undoOf } from '../support/console.ts';
+import { createPlainDatabase } from '../support/database.ts';
 import { getRun, runEnded } from '../support/pipeline.ts';
-import { makerOf } from '../support/resources.ts';
+import { makerOf, postgresParameters } from '../support/resources.ts';
 import { shoot } from '../support/screenshots.ts';
 import { until } from '../support/until.ts';
 
@@ -115,6 +117,40 @@ test('a failed run is explained, with its code', async () => {
   await alert.getByRole('link', { name: /^Open / }).click();
   await page.getByRole('region', { name: 'Last test' }).waitFor();
 }, 60_000);
+
+test('a changed password is understood and mended from what the page of the run says', async () => {
+  const [shop, copy] = await Promise.all([createPlainDatabase(), createPlainDatabase()]);
+  const [owner, loaded] = [shop, copy].map(({ url }) => postgres(url, { max: 1, onnotice: () => {} }));
+  const reader = `reader_${crypto.randomUUID().slice(0, 8)}`;
+  await owner!.unsafe(`create role ${reader} login password 'before'; create table orders (id int primary key);
+    insert into orders values (1), (2), (3); grant select on orders to ${reader}`);
+  const parameters = { ...postgresParameters(shop.url), username: reader, password: 'before' };
+  const source = await make.connector('source', 'postgres', parameters);
+  const destination = await make.connector('destination', 'postgres', postgresParameters(copy.url));
+  const connection = await make.connection({ source_id: source.id, destination_id: destination.id });
+  await owner!.unsafe(`alter role ${reader} password 'after'`);
+  const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
+  await runEnded(service, run_id);
+  await visit(page, `/console/connections/${connection.id}/runs/${run_id}`);
+  const alert = page.getByRole('alert').filter({ hasText: 'password authentication failed' });
+  await alert.getByText(`orders: PostgreSQL: password authentication failed for user "${reader}"`).waitFor();
+  await alert.getByText('Update them, test the connector, then retry the run.').waitFor();
+  await alert.getByRole('link', { name: `Open ${source.name}` }).click();
+  await page.getByRole('heading', { name: source.name }).waitFor();
+  await page.getByLabel('Password', { exact: true }).fill('after');
+  await page.getByRole('button', { name: 'Test and save' }).click();
+  await page.getByText(`${source.name} saved`).waitFor();
+  await page.goBack();
+  await page.getByRole('button', { name: 'Retry', exact: true }).click();
+  await page.getByRole('heading', { name: 'Run #2' }).waitFor();
+  await page.locator('.page-title').getByText('succeeded').waitFor();
+  expect(await loaded!`select id from orders order by id`).toHaveLength(3);
+  expect(complaints).toEqual([]);
+
+  await owner!.unsafe(`drop owned by ${reader}; drop role ${reader}`);
+  await Promise.all([owner!.end(), loaded!.end()]);
+  await Promise.all([shop.drop(), copy.drop()]);
+}, 90_000);
 
 test('streams are deselected, masked and filtered, saved, and undone', async () => {
   const connection = await pipeline({ rows: 10, streams: 2 });

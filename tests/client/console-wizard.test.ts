@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, expect, test } from 'bun:test';
 import postgres from 'postgres';
-import { visit } from '../support/browser.ts';
+import { signIn, visit } from '../support/browser.ts';
 import { startConsole } from '../support/console.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { runEnded } from '../support/pipeline.ts';
@@ -45,6 +47,63 @@ const connectionNamed = async (name: string) => {
 };
 
 const fillPostgres = (url: string) => visible().getByLabel('Connection string', { exact: true }).fill(url);
+
+/** The steps in the console of the first guide, each with what it names: buttons, fields and links. */
+function guidedSteps(): string[][] {
+  const guide = readFileSync(join(import.meta.dir, '../../server/docs/guides/getting-started.md'), 'utf8');
+  const [, section = ''] = guide.split('\n## Create the same in the console\n');
+  const lines = section.split('\n## ')[0]!.split('\n');
+  const steps = lines.filter((line) => /^\d+\. /.test(line));
+  return steps.map((step) => Array.from(step.matchAll(/\*\*(.+?)\*\*/g), ([, name]) => name!));
+}
+
+test('the first own pipeline in an empty account, by the steps of the guide alone', async () => {
+  const [shop, copy] = await Promise.all([createPlainDatabase(), createPlainDatabase()]);
+  const [from, to] = [shop, copy].map(({ url }) => postgres(url, { max: 1, onnotice: () => {} }));
+  await from!.unsafe(`
+    create table customers (id int primary key, email text);
+    create table orders (id int primary key, amount numeric(10, 2));
+    insert into customers select n, n || '@example.com' from generate_series(1, 200) n;
+    insert into orders select n, n / 4.0 from generate_series(1, 300) n`);
+  const began = performance.now();
+  await page.context().clearCookies();
+  await page.goto('/');
+  await signIn({ page }, service.api_key);
+  await page.getByText('0 of 5 steps done').waitFor();
+
+  const urls = [shop.url, copy.url];
+  const names = ['First source', 'First destination'];
+  /** What is done with each thing that the guide names. A thing that the page does not have is waited for in vain. */
+  const doing: Record<string, (name: string) => Promise<void>> = {
+    'Create a connection': (name) => page.getByRole('link', { name, exact: true }).click(),
+    PostgreSQL: (name) => visible().locator('button.connector-card').getByText(name, { exact: true }).first().click(),
+    Name: (name) => visible().getByRole('textbox', { name, exact: true }).fill(names.shift()!),
+    'Connection string': (name) => visible().getByLabel(name, { exact: true }).fill(urls.shift()!),
+    'Test and save': (name) => visible().getByRole('button', { name, exact: true }).click(),
+    Next: (name) => page.getByRole('button', { name, exact: true }).click(),
+    'Create and run': (name) => page.getByRole('button', { name, exact: true }).click(),
+    succeeded: (name) => page.locator('.page-title').getByText(name).waitFor(),
+  };
+  const steps = guidedSteps();
+  expect(steps).toHaveLength(6);
+  for (const step of steps) for (const name of step) await doing[name]!(name);
+  const seconds = ((performance.now() - began) / 1000).toFixed(1);
+  console.log(`the first own pipeline: ${steps.length} steps, ${steps.flat().length} actions, ${seconds} s`);
+
+  const rows = async (table: string) => (await to!`select count(*)::int as n from ${to!(table)}`)[0]!.n;
+  expect([await rows('customers'), await rows('orders')]).toEqual([200, 300]);
+  await visit(page, '/');
+  await page.getByText('4 of 5 steps done').waitFor();
+  expect(complaints).toEqual([]);
+
+  // The next test begins with an empty account, too.
+  const { id, source, destination } = await connectionNamed('First source to First destination');
+  for (const path of [`connections/${id}`, `account_connectors/${source.id}`, `account_connectors/${destination.id}`])
+    expect((await api.call('DELETE', `/${path}`)).status).toBe(204);
+  await page.goto('/console/connections');
+  await Promise.all([from!.end(), to!.end()]);
+  await Promise.all([shop.drop(), copy.drop()]);
+}, 120_000);
 
 test('a pipeline from nothing: source, streams, destination, schedule, first run watched to its end', async () => {
   await visit(page, '/');

@@ -2,7 +2,7 @@
  * `bun tests/bench/all.ts [--write] [--only NAME] [--json FILE]`: the benches with a goal, one after the other, in less
  * than an hour; those of the README first. Each round waits until the machine is quiet. Prints the versions of the peers,
  * the benches' own lines and the README's tables, and stores all figures as JSON. `--write`: also in the README, if all
- * of those have succeeded. `--only`: those whose names contain the text. Needs Debian's postgresql-15 and
+ * of those have succeeded. `--only`: those whose names contain one of the texts between commas. Needs Debian's postgresql-15 and
  * mariadb-server, and PEERS, the folder of tests/bench/peers/install.sh.
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -93,7 +93,7 @@ const versions = { bun: Bun.version, ...Object.fromEntries(PEERS.map((peer) => [
 console.log(`${machine.cores} cores of ${machine.processor}, ${machine.busy_cores.toFixed(1)} of them busy`);
 for (const [peer, version] of Object.entries(versions)) console.log(`  ${peer}: ${version}`);
 
-const benches = BENCHES.filter(({ file }) => file.includes(options.only));
+const benches = BENCHES.filter(({ file }) => options.only.split(',').some((text) => file.includes(text)));
 const done: { bench: Bench; seconds: number; results: Result[] | null }[] = [];
 for (const bench of benches) {
   console.log(`\n${bench.file} ${bench.args.join(' ')}`);

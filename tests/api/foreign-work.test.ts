@@ -10,6 +10,7 @@ import { testDeps } from '../support/database.ts';
 import { base_url, FOREIGN_INPUTS, foreign_host, stopForeignServer } from '../support/foreign-inputs.ts';
 import { childrenMs } from '../support/processes.ts';
 import { uniqueName } from '../support/resources.ts';
+import { until } from '../support/until.ts';
 
 afterAll(stopForeignServer);
 
@@ -84,11 +85,14 @@ test.each(DOCUMENTS)('%s is validated outside of this process', async (_what, co
 test('a rule is tried outside of this process', async () => {
   const rule = Array.from({ length: 59 }, () => 'size(error_message) == 0').join(' || ');
   const event = { event: 'x', error_message: 'é'.repeat(500_000) };
-  const before = process.cpuUsage();
-  const { body } = await call('POST', '/automation/evaluate_automator_rule', { rule, event });
-  const { user, system } = process.cpuUsage(before);
-  expect(body).toMatchObject({ is_valid: true, result: false });
-  expect((user + system) / 1000).toBeLessThan(body.duration_ms);
+  // Here, a trial would always take its own time and more. What else runs in this process may add to some of them.
+  await until(async () => {
+    const before = process.cpuUsage();
+    const { body } = await call('POST', '/automation/evaluate_automator_rule', { rule, event });
+    const { user, system } = process.cpuUsage(before);
+    expect(body).toMatchObject({ is_valid: true, result: false });
+    return (user + system) / 1000 < body.duration_ms;
+  });
 });
 
 test('connectors for tests do not exist outside of tests', async () => {

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import postgres from 'postgres';
 import type { ByteStream, Writer, WriteTarget } from '../../server/connectors/contract/connector.ts';
+import { APPLICATION_NAME } from '../../server/connectors/postgres/connection/client.ts';
 import type { PostgresDestinationConfig } from '../../server/connectors/postgres/connection/settings.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
@@ -307,6 +309,40 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
     await old.abort();
     expect([...(await run(`select id, note from ${table}`))]).toEqual([{ id: 7, note: 'new' }] as never);
     await expectNothingLeft();
+  });
+
+  test('a session of it that joins while the next one is about to drop its table is ended as well', async () => {
+    const old = await opened(slowDestination(2));
+    const lose = async () => {
+      await underway();
+      await run(`select pg_terminate_backend(pid) from pg_stat_progress_copy where datname = current_database()`);
+    };
+    await errorOf(streamOf(lose).then((stream) => old.pipe!(stream)));
+    const fresh = await freshName();
+    // Holds the drop, which has looked for writers by then, until one more is there.
+    await run(`create function await_writer() returns event_trigger language plpgsql as $$ begin
+        while not exists (select from pg_locks where relation = to_regclass('public.${fresh}') and mode = 'RowExclusiveLock')
+        loop perform pg_sleep(0.01); end loop; end $$;
+      create event trigger await_writer on ddl_command_start when tag in ('DROP TABLE') execute function await_writer()`);
+    const { server } = sides.destination;
+    const joining = postgres({ ...server, max: 1, connection: { application_name: APPLICATION_NAME } });
+    const joined = joining.begin(async (tx) => {
+      const isDropping = () =>
+        run(`select from pg_stat_activity where query like '%drop table%' and wait_event = 'PgSleep'`);
+      await until(async () => (await isDropping()).length > 0);
+      await tx.unsafe(`insert into ${fresh} (id) values (-2)`);
+      await until(() => isReplaced);
+    });
+    let isReplaced = false;
+    const [lost, writer] = await Promise.all([
+      errorOf(joined),
+      opened(destinationConfig(sides.destination), { fence: 2 }).finally(() => (isReplaced = true)),
+    ]);
+    await run('drop event trigger await_writer; drop function await_writer');
+    await joining.end();
+    expect(lost).toBeInstanceOf(Error);
+    await Promise.all([old.abort(), writer.abort()]);
+    await expectUndone();
   });
 
   test('one whose claim is lost shares no table', async () => {

@@ -22,7 +22,7 @@ import { PgSession, withSession } from './connection/session.ts';
 import { digestDestination } from './digest/sides.ts';
 import { PostgresDestinationConfig } from './connection/settings.ts';
 import { postgres } from './write/dialect.ts';
-import { definitionsLock } from './write/locks.ts';
+import { definitionsLock, LOCK_LIMIT } from './write/locks.ts';
 import { resumePending } from './write/pending-table.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import type { PgTable, PgTarget } from './write/target.ts';
@@ -168,8 +168,7 @@ async function openSession<Result>(
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     // A worker that freezes in the middle of a commit must not hold its locks for ever.
-    const settings =
-      "set local lock_timeout = '30s'; set local search_path = ''; set idle_in_transaction_session_timeout = '60s'";
+    const settings = `set local lock_timeout = '${LOCK_LIMIT}'; set local search_path = ''; set idle_in_transaction_session_timeout = '60s'`;
     const locks = [...new Set(targets.map((target) => target.schema))].map(definitionsLock);
     await session.query(['begin', settings, ...locks].join('; '), { slow: true });
     const writer = await prepare(session);

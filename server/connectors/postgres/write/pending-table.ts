@@ -1,5 +1,4 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
-import { ConnectorError } from '../../contract/errors.ts';
 import { parsePending, PENDING_TABLE, type PendingTable, pendingState } from '../../kits/sql/publish/pending-table.ts';
 import { type StateRow, STATE_TABLE } from '../../kits/sql/state-row.ts';
 import type { PlacedTarget } from '../../kits/sql/target.ts';
@@ -7,6 +6,7 @@ import { APPLICATION_NAME } from '../connection/client.ts';
 import { type PgSession, withSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { relation } from '../connection/sql.ts';
+import { LOCK_LIMIT, lockInAttempts, SHORT_ATTEMPT_MS } from './locks.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
 
@@ -21,29 +21,20 @@ const END_WRITERS = `
      and l.database = (select oid from pg_database where datname = current_database())
      and l.pid <> pg_backend_pid() and a.usename = current_user and a.application_name = $2`;
 
-const ATTEMPT_MS = 500;
-const MAX_ATTEMPTS = 60;
+const DROP_PATIENCE_MS = 30_000;
 
 /**
  * In the open transaction. A session of the writer that joins between the look and the lock is seen by the next look.
  * @throws RetryableError `lock_timeout` when others use the table for half a minute
  */
-async function dropPending(session: PgSession, schema: string, { name }: PendingTable): Promise<void> {
+function dropPending(session: PgSession, schema: string, { name }: PendingTable): Promise<void> {
   const table = relation(schema, name);
-  const { rows } = await session.query(`select current_setting('lock_timeout')`);
-  await session.query('savepoint before_drop');
-  for (let attempt = 1; ; attempt += 1) {
-    await session.query(END_WRITERS, { values: [table, APPLICATION_NAME] });
-    try {
-      await session.query(`set local lock_timeout = '${ATTEMPT_MS}ms'; drop table if exists ${table}`);
-      break;
-    } catch (error) {
-      const busy = error instanceof ConnectorError && error.code === 'lock_timeout';
-      if (!busy || attempt === MAX_ATTEMPTS) throw error;
-      await session.query('rollback to savepoint before_drop');
-    }
-  }
-  await session.query(`select set_config('lock_timeout', $1, true)`, { values: [rows[0]?.[0] ?? '0'] });
+  return lockInAttempts(session, `drop table if exists ${table}`, {
+    attempt_ms: SHORT_ATTEMPT_MS,
+    patience_ms: DROP_PATIENCE_MS,
+    limit: LOCK_LIMIT,
+    prepare: () => session.query(END_WRITERS, { values: [table, APPLICATION_NAME] }),
+  });
 }
 
 /** Drops the table that an earlier attempt at the stream has left, in the transaction that claims the stream. */

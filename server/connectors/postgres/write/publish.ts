@@ -14,7 +14,7 @@ import { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { literal, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
-import { lockTogether } from './locks.ts';
+import { LOCK_LIMIT, lockTables } from './locks.ts';
 import { discardPending } from './pending-table.ts';
 import { attachments, insertFresh, prepareInPlace, refuseReferenced, replaceTable } from './swap.ts';
 import { findTable } from './tables.ts';
@@ -34,7 +34,7 @@ export async function publishTables(ctx: Context, group: PublishGroup): Promise<
   const placed = { ...group, schema: group.schema ?? ctx.config.schema };
   await inTransaction(ctx, async (session) => {
     // Before the states, for which other streams would wait meanwhile.
-    await lockTogether(session, await presentTables(session, placed));
+    await lockTables(session, await presentTables(session, placed));
     const db = { session, dialect: postgres };
     const found = await readyTables(db, placed);
     if (found === null) return;
@@ -72,7 +72,7 @@ async function inTransaction(ctx: Context, work: (session: PgSession) => Promise
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     await session.query(
-      "begin; set local lock_timeout = '30s'; set local search_path = ''; set idle_in_transaction_session_timeout = '60s'",
+      `begin; set local lock_timeout = '${LOCK_LIMIT}'; set local search_path = ''; set idle_in_transaction_session_timeout = '60s'`,
     );
     await work(session);
     await session.query('commit', { slow: true });

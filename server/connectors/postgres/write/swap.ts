@@ -1,15 +1,13 @@
-import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
+import { ConfigurationError } from '../../contract/errors.ts';
 import type { ChangedValues } from '../../cells/value-gate.ts';
 import { changedByCopy } from '../../kits/sql/gate.ts';
 import { adaptTable } from '../../kits/sql/tables.ts';
 import type { PgSession } from '../connection/session.ts';
 import { columnList, derivedName, identifier, literal, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
+import { lockTables } from './locks.ts';
 import { findTable } from './tables.ts';
 import type { PgTable, PgTarget } from './target.ts';
-
-const LOCK_SECONDS = 5;
-const MAX_LOCK_ATTEMPTS = 60;
 
 /**
  * Replaces the old table by the new one, in the open transaction. The old one is locked only from here to the commit.
@@ -23,7 +21,7 @@ const MAX_LOCK_ATTEMPTS = 60;
 export async function swapIn(session: PgSession, target: PgTarget, fresh: string): Promise<ChangedValues> {
   const old = await findTable(session, target.schema, target.table);
   if (old) {
-    await lockTable(session, target.relation);
+    await lockTables(session, [target.relation]);
     const { referenced, attached } = await attachments(session, old);
     if (referenced) throw refuseReferenced(target);
     if (attached) {
@@ -89,22 +87,6 @@ export async function insertFresh(session: PgSession, target: PgTarget, fresh: s
   const columns = columnList(target.columns.map(({ name }) => name));
   await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${from}`, { slow: true });
   await session.query(`drop table ${from}`);
-}
-
-/** In short attempts: every other session queues up behind a lock request that waits. */
-async function lockTable(session: PgSession, table: string): Promise<void> {
-  const lock = `lock table ${table} in access exclusive mode; set local lock_timeout = 0`;
-  let before = `set local lock_timeout = '${LOCK_SECONDS}s'; savepoint before_lock`;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await session.query(`${before}; ${lock}`);
-      return;
-    } catch (error) {
-      const busy = error instanceof ConnectorError && error.code === 'lock_timeout';
-      if (!busy || attempt === MAX_LOCK_ATTEMPTS) throw error;
-      before = 'rollback to savepoint before_lock';
-    }
-  }
 }
 
 /** What keeps a table from being dropped: foreign keys of other tables, and objects that would be lost with it. */

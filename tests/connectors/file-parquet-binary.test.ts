@@ -117,6 +117,54 @@ test('values of every type are the same in binary form as by text, wherever the 
   }
 });
 
+test('row groups name the smallest and the largest values, by which readers skip them', async () => {
+  const { files } = await moved('everything', { format: 'pgcopy-binary', piece: 1 << 19 });
+  const names = ['id', ...Object.keys(TYPES).map((_, index) => `c${index}`)];
+  const bare = /^(boolean|bytea|jsonb?|uuid|numeric\(38|real|double)/;
+  const expected = names.map((name, index) => {
+    const type = ['integer', ...Object.keys(TYPES)][index]!;
+    // Some readers sort NaN behind all numbers, others nowhere.
+    const bounds = bare.test(type) ? 'NULL, NULL' : `min(${name})::VARCHAR, max(${name})::VARCHAR`;
+    return `SELECT '${name}', count(*) FILTER (${name} IS NULL), ${bounds} FROM read_parquet('${files}')`;
+  });
+  expect(
+    await rowsOf(
+      `SELECT path_in_schema, stats_null_count, stats_min_value, stats_max_value FROM parquet_metadata('${files}')`,
+    ),
+  ).toEqual(await rowsOf(expected.join(' UNION ALL ')));
+});
+
+test('bounds of numbers without NaN span both zeros', async () => {
+  await sides.source.sql.unsafe(
+    `create table zeros as select g as id, 0::float8 as d, '-0'::float4 as f, g / 8.0::float8 as e from generate_series(-3, 9) g`,
+  );
+  const { files } = await moved('zeros', { format: 'pgcopy-binary', piece: 1000 });
+  expect(
+    await rowsOf(
+      `SELECT stats_min_value, stats_max_value FROM parquet_metadata('${files}') WHERE path_in_schema <> 'id'`,
+    ),
+  ).toEqual([
+    ['-0.0', '0.0'],
+    ['-0.0', '0.0'],
+    ['-0.375', '1.125'],
+  ]);
+});
+
+test('NULLs of many columns are kept where row groups end', async () => {
+  const columns = Array.from({ length: 300 }, (_, at) => `case when g % ${at + 2} = 0 then g end as c${at}`);
+  await sides.source.sql.unsafe(
+    `create table sparse as select g as id, null::text as none, ${columns.join(', ')} from generate_series(1, 30000) g`,
+  );
+  const { files } = await moved('sparse', { format: 'pgcopy-binary', piece: 65536 });
+  const kept = columns.map((_, at) => `c${at} IS NOT DISTINCT FROM CASE WHEN id % ${at + 2} = 0 THEN id END`);
+  expect(
+    await rowsOf(
+      `SELECT count(*)::INTEGER, count(none)::INTEGER, bool_and(${kept.join(' AND ')}) FROM read_parquet('${files}')`,
+    ),
+  ).toEqual([[30_000, 0, true]]);
+  expect(await rowsOf(`SELECT count(DISTINCT row_group_id) > 1 FROM parquet_metadata('${files}')`)).toEqual([[true]]);
+});
+
 test('dates before the common era are kept, which DuckDB cannot read as text', async () => {
   await sides.source.sql.unsafe(`create table ancient as select 1 as id, '0044-03-15 BC'::date as d,
     '4713-01-01 00:00:00+00 BC'::timestamptz as t, '24:00:00'::time as n`);

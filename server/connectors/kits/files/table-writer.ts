@@ -98,6 +98,14 @@ interface NamedDraft {
   name: string;
 }
 
+/** Formats have taken over the bytes of a chunk when they ask for the next one. */
+async function* givenBack(chunks: AsyncIterable<Uint8Array>, reuse: ByteStream['reuse']): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    yield chunk;
+    reuse?.(chunk);
+  }
+}
+
 class TableWriter implements Writer {
   readonly byteFormats: ByteFormat[];
   readonly committed: CommittedState | null;
@@ -129,11 +137,11 @@ class TableWriter implements Writer {
   }
 
   /** Writes one file per segment, while the next segment arrives. */
-  async pipe({ format, chunks, rows }: ByteStream): Promise<void> {
+  async pipe({ format, chunks, rows, reuse }: ByteStream): Promise<void> {
     const { columns } = this.work.target;
     await this.guard(async () => {
       const scratch = `${this.ctx.filesRoot}/.spill`;
-      const segments = this.format.bytes?.segments(format, chunks, { columns, scratch }) ?? [];
+      const segments = this.format.bytes?.segments(format, givenBack(chunks, reuse), { columns, scratch }) ?? [];
       let writing: Promise<void> = Promise.resolve();
       try {
         for await (const segment of segments) {

@@ -1,34 +1,30 @@
-import type { DuckDBType } from '@duckdb/node-api';
-import { duckdb } from '../../../duckdb/package.ts';
 import type { TargetColumn } from '../../../../contract/connector.ts';
 import { decimalColumn } from './binary-decimal.ts';
-import { CHUNK_ROWS } from './chunk-tables.ts';
+import type { PlainValues } from './write/plain-values.ts';
+import { PARQUET_TYPES, type ParquetType } from './write/types.ts';
 
-/** A buffer of rows as they arrived. Replaced by a larger one if a row does not fit. */
+/** Rows as they arrived. Replaced by a larger buffer if a row does not fit. */
 export interface RowBuffer {
   bytes: Uint8Array<ArrayBuffer>;
   view: DataView;
 }
 
-/** Converts the values of one column from PostgreSQL's binary form to the form of a vector in a DuckDB chunk. */
+/** Converts the values of one column from PostgreSQL's binary form to that of a Parquet page. */
 export interface BinaryColumn {
-  type: DuckDBType;
-  /** Bytes of one value in the vector. */
-  width: number;
-  values: ArrayBuffer;
+  type: ParquetType;
   /** @throws RangeError for a value outside the range of the type */
-  read(page: RowBuffer, row: number, at: number, length: number): void;
-  /** Positions of texts and bytes in the buffer, by row. Absent: `values` holds the values themselves. */
-  places?: { at: Uint32Array; length: Uint32Array };
+  add(into: PlainValues, page: RowBuffer, at: number, length: number): void;
 }
 
 const MINUTE = 60;
 const TWO_32 = 2 ** 32;
-/** PostgreSQL counts days from 2000, DuckDB from 1970. */
+/** PostgreSQL counts days from 2000, Parquet from 1970. */
 const EPOCH_DAYS = 10_957;
 const EPOCH_MICROSECONDS = EPOCH_DAYS * 24 * 60 * MINUTE * 1_000_000;
 const [EPOCH_HIGH, EPOCH_LOW] = [Math.floor(EPOCH_MICROSECONDS / TWO_32), EPOCH_MICROSECONDS % TWO_32];
 const [MOST, LEAST] = [0x7fffffff, -0x80000000];
+/** Calling into the engine costs more than copying shorter texts by words. */
+const LONG_TEXT = 192;
 
 /** Null for a type that cannot be read in binary form. */
 export function binaryColumn({ source_type, dialect }: TargetColumn): BinaryColumn | null {
@@ -36,43 +32,35 @@ export function binaryColumn({ source_type, dialect }: TargetColumn): BinaryColu
   const decimal = /^numeric\((\d+),(\d+)\)$/.exec(source_type);
   if (decimal) return decimalColumn(Number(decimal[1]), Number(decimal[2]));
   const name = source_type.replace(/\(\d+\)/, '');
-  return Object.hasOwn(COLUMNS, name) ? COLUMNS[name]!() : null;
+  return Object.hasOwn(COLUMNS, name) ? COLUMNS[name]! : null;
 }
 
-type TypeName =
-  | 'BIGINT'
-  | 'BLOB'
-  | 'DATE'
-  | 'DOUBLE'
-  | 'FLOAT'
-  | 'TIME'
-  | 'TIMESTAMP'
-  | 'TIMESTAMPTZ'
-  | 'UUID'
-  | 'VARCHAR';
+type TypeName = keyof typeof PARQUET_TYPES;
 
-/** A column whose values have `words` words of 32 bits, the lowest first. */
-function column(type: TypeName, words: number, reader: (into: Int32Array) => BinaryColumn['read']): BinaryColumn {
-  const into = new Int32Array(CHUNK_ROWS * words);
-  return { type: duckdb()[type], width: 4 * words, values: into.buffer, read: reader(into) };
-}
-
-const swapped = (type: TypeName) => () =>
-  column(type, 2, (into) => ({ view }, row, at) => {
-    into[2 * row] = view.getInt32(at + 4);
-    into[2 * row + 1] = view.getInt32(at);
-  });
+const swapped = (type: TypeName): BinaryColumn => ({
+  type: PARQUET_TYPES[type],
+  add(into, { view }, at) {
+    const word = into.add(8) >> 2;
+    into.words[word] = view.getInt32(at + 4);
+    into.words[word + 1] = view.getInt32(at);
+  },
+});
 
 /** Integers of every size become BIGINT. */
-const integer = (value: (view: DataView, at: number) => number) => () =>
-  column('BIGINT', 2, (into) => ({ view }, row, at) => {
-    const whole = value(view, at);
-    into[2 * row] = whole;
-    into[2 * row + 1] = whole < 0 ? -1 : 0;
-  });
+const integer = (valueAt: (view: DataView, at: number) => number): BinaryColumn => ({
+  type: PARQUET_TYPES.BIGINT,
+  add(into, { view }, at) {
+    const value = valueAt(view, at);
+    const word = into.add(8) >> 2;
+    into.words[word] = value;
+    into.words[word + 1] = value < 0 ? -1 : 0;
+  },
+});
 
-const timestamp = (type: TypeName) => () =>
-  column(type, 2, (into) => ({ view }, row, at) => {
+/** The infinities are the largest and the smallest value but one, as in files of DuckDB. */
+const timestamp = (type: TypeName): BinaryColumn => ({
+  type: PARQUET_TYPES[type],
+  add(into, { view }, at) {
     let [low, high] = [view.getUint32(at + 4), view.getInt32(at)];
     if (high === LEAST && low === 0) low = 1;
     else if (high !== MOST || low !== TWO_32 - 1) {
@@ -80,50 +68,63 @@ const timestamp = (type: TypeName) => () =>
       high += EPOCH_HIGH + (low >= TWO_32 ? 1 : 0);
       if (high > MOST) throw new RangeError('the time is out of range');
     }
-    into[2 * row] = low;
-    into[2 * row + 1] = high;
-  });
+    const word = into.add(8) >> 2;
+    into.words[word] = low;
+    into.words[word + 1] = high;
+  },
+});
 
-const date = () =>
-  column('DATE', 1, (into) => ({ view }, row, at) => {
+const date: BinaryColumn = {
+  type: PARQUET_TYPES.DATE,
+  add(into, { view }, at) {
     const days = view.getInt32(at);
-    into[row] = days === MOST ? MOST : days === LEAST ? LEAST + 1 : days + EPOCH_DAYS;
-  });
+    const word = into.add(4) >> 2;
+    into.words[word] = days === MOST ? MOST : days === LEAST ? LEAST + 1 : days + EPOCH_DAYS;
+  },
+};
 
-/** DuckDB stores a UUID as a 128-bit integer with the sign bit flipped. */
-const uuid = () =>
-  column('UUID', 4, (into) => ({ view }, row, at) => {
-    for (let word = 0; word < 4; word += 1) into[4 * row + word] = view.getInt32(at + 12 - 4 * word);
-    into[4 * row + 3]! ^= LEAST;
-  });
+const uuid: BinaryColumn = {
+  type: PARQUET_TYPES.UUID,
+  add(into, { view }, at) {
+    const word = into.add(16) >> 2;
+    for (let index = 0; index < 4; index += 1) into.words[word + index] = view.getInt32(at + 4 * index, true);
+  },
+};
 
-function boolean(): BinaryColumn {
-  const into = new Uint8Array(CHUNK_ROWS);
-  const read: BinaryColumn['read'] = ({ bytes }, row, at) => {
-    into[row] = bytes[at]!;
-  };
-  return { type: duckdb().BOOLEAN, width: 1, values: into.buffer, read };
-}
+const boolean: BinaryColumn = {
+  type: PARQUET_TYPES.BOOLEAN,
+  add: (into, { bytes }, at) => into.addBit(bytes[at]!),
+};
 
-const real = () =>
-  column('FLOAT', 1, (into) => ({ view }, row, at) => {
-    into[row] = view.getInt32(at);
-  });
+const real: BinaryColumn = {
+  type: PARQUET_TYPES.FLOAT,
+  add(into, { view }, at) {
+    const word = into.add(4) >> 2;
+    into.words[word] = view.getInt32(at);
+  },
+};
 
 /** @param skip number of bytes before the text */
-const text =
-  (type: TypeName, skip = 0) =>
-  () => {
-    const places = { at: new Uint32Array(CHUNK_ROWS), length: new Uint32Array(CHUNK_ROWS) };
-    const noted = column(type, 4, () => (_, row, at, length) => {
-      places.at[row] = at + skip;
-      places.length[row] = length - skip;
-    });
-    return { ...noted, places };
-  };
+const text = (type: TypeName, skip = 0): BinaryColumn => ({
+  type: PARQUET_TYPES[type],
+  add: (into, page, at, length) => addText(into, page, at + skip, length - skip),
+});
+
+function addText(into: PlainValues, { bytes, view }: RowBuffer, from: number, length: number): void {
+  const at = into.add(4 + length);
+  into.view.setUint32(at, length, true);
+  const to = at + 4;
+  if (length >= LONG_TEXT) {
+    into.bytes.set(bytes.subarray(from, from + length), to);
+    return;
+  }
+  let done = 0;
+  for (; done + 4 <= length; done += 4) into.view.setInt32(to + done, view.getInt32(from + done));
+  for (; done < length; done += 1) into.bytes[to + done] = bytes[from + done]!;
+}
 
 /** By PostgreSQL's name of the type, without the precision. */
-const COLUMNS: Record<string, () => BinaryColumn> = {
+const COLUMNS: Record<string, BinaryColumn> = {
   smallint: integer((view, at) => view.getInt16(at)),
   integer: integer((view, at) => view.getInt32(at)),
   oid: integer((view, at) => view.getUint32(at)),
@@ -140,8 +141,8 @@ const COLUMNS: Record<string, () => BinaryColumn> = {
   'character varying': text('VARCHAR'),
   character: text('VARCHAR'),
   name: text('VARCHAR'),
-  json: text('VARCHAR'),
+  json: text('JSON'),
   // The first byte is the version.
-  jsonb: text('VARCHAR', 1),
+  jsonb: text('JSON', 1),
   bytea: text('BLOB'),
 };

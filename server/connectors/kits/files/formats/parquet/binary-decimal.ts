@@ -1,8 +1,8 @@
-import { duckdb } from '../../../duckdb/package.ts';
 import type { BinaryColumn, RowBuffer } from './binary-columns.ts';
-import { CHUNK_ROWS } from './chunk-tables.ts';
+import type { PlainValues } from './write/plain-values.ts';
+import { decimalType } from './write/types.ts';
 
-/** The limit of DuckDB's DECIMAL. */
+/** The limit of DuckDB's DECIMAL, and of most readers. */
 const MAX_DIGITS = 38;
 const TWO_32 = 2 ** 32;
 const NEGATIVE = 0x4000;
@@ -17,20 +17,16 @@ interface Digits {
   wanted: number;
 }
 
-/** Reads NUMERIC(precision, scale) as DECIMAL, an integer of 16 to 128 bits. Null if DuckDB has no such DECIMAL. */
+/** Reads NUMERIC(precision, scale) as DECIMAL, an integer of 32 to 128 bits. Null if DuckDB has no such DECIMAL. */
 export function decimalColumn(precision: number, scale: number): BinaryColumn | null {
   if (precision > MAX_DIGITS || scale > precision) return null;
-  const width = precision <= 4 ? 2 : precision <= 9 ? 4 : precision <= 18 ? 8 : 16;
-  const values = new ArrayBuffer(CHUNK_ROWS * width);
-  const store = storeOf(values, width);
   const after = Math.ceil(scale / 4);
   const cut = 4 * after - scale;
   const limit = 10 ** precision;
+  const store = precision <= 9 ? INT32 : precision <= 18 ? INT64 : INT128;
   return {
-    type: duckdb().DECIMAL(precision, scale),
-    width,
-    values,
-    read(page, row, at) {
+    type: decimalType(precision, scale),
+    add(into, page, at) {
       const { view } = page;
       const sign = view.getUint16(at + 4);
       if (sign !== 0 && sign !== NEGATIVE) throw new RangeError('NaN and infinity cannot be stored as DECIMAL');
@@ -40,11 +36,11 @@ export function decimalColumn(precision: number, scale: number): BinaryColumn | 
       if (steps <= Number.MAX_SAFE_INTEGER) {
         const whole = steps / 10 ** cut;
         if (whole >= limit) throw tooLong();
-        store.number(row, sign ? -whole : whole);
+        store.number(into, sign ? -whole : whole);
       } else {
         const whole = asBigInt(digits) / 10n ** BigInt(cut);
         if (whole >= 10n ** BigInt(precision)) throw tooLong();
-        store.bigint(row, sign ? -whole : whole);
+        store.bigint(into, sign ? -whole : whole);
       }
     },
   };
@@ -68,30 +64,36 @@ function asBigInt(digits: Digits): bigint {
 }
 
 interface Store {
-  number(row: number, value: number): void;
-  bigint(row: number, value: bigint): void;
+  number(into: PlainValues, value: number): void;
+  bigint(into: PlainValues, value: bigint): void;
 }
 
-function storeOf(values: ArrayBuffer, width: number): Store {
-  if (width < 8) {
-    const into = width === 2 ? new Int16Array(values) : new Int32Array(values);
-    const number = (row: number, value: number) => {
-      into[row] = value;
-    };
-    return { number, bigint: (row, value) => number(row, Number(value)) };
-  }
-  const [words, longs] = [new Int32Array(values), new BigInt64Array(values)];
-  const [wordsEach, longsEach] = [width / 4, width / 8];
-  return {
-    number(row, value) {
-      const high = Math.floor(value / TWO_32);
-      words[wordsEach * row] = value - high * TWO_32;
-      words[wordsEach * row + 1] = high;
-      for (let word = 2; word < wordsEach; word += 1) words[wordsEach * row + word] = value < 0 ? -1 : 0;
-    },
-    bigint(row, value) {
-      longs[longsEach * row] = BigInt.asIntN(64, value);
-      if (longsEach > 1) longs[longsEach * row + 1] = value >> 64n;
-    },
-  };
-}
+const INT32: Store = {
+  number(into, value) {
+    const word = into.add(4) >> 2;
+    into.words[word] = value;
+  },
+  bigint: (into, value) => INT32.number(into, Number(value)),
+};
+
+const INT64: Store = {
+  number(into, value) {
+    const word = into.add(8) >> 2;
+    const high = Math.floor(value / TWO_32);
+    into.words[word] = value - high * TWO_32;
+    into.words[word + 1] = high;
+  },
+  bigint(into, value) {
+    const at = into.add(8);
+    into.view.setBigInt64(at, value, true);
+  },
+};
+
+const INT128: Store = {
+  number: (into, value) => INT128.bigint(into, BigInt(value)),
+  bigint(into, value) {
+    const at = into.add(16);
+    into.view.setBigInt64(at, value >> 64n);
+    into.view.setBigInt64(at + 8, BigInt.asIntN(64, value));
+  },
+};

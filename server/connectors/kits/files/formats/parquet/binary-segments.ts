@@ -1,46 +1,48 @@
-import { rm } from 'node:fs/promises';
-import type { DuckDBDataChunk } from '@duckdb/node-api';
 import type { TargetColumn } from '../../../../contract/connector.ts';
+import type { Draft } from '../../stores/store.ts';
+import type { Segment } from '../format.ts';
 import { type BinaryColumn, binaryColumn } from './binary-columns.ts';
 import { BinaryRows } from './binary-rows.ts';
-import { ChunkTables } from './chunk-tables.ts';
-import { type DuckDb, literal, openDuckDb } from '../../../duckdb/instance.ts';
-import { copyToParquet } from './output.ts';
-import type { Segment } from '../format.ts';
 import { SEGMENT_BYTES } from './text-segments.ts';
-import type { Draft } from '../../stores/store.ts';
+import { ParquetFile, type RowGroup } from './write/file.ts';
+import type { SchemaColumn } from './write/metadata.ts';
+
+type SizedGroup = RowGroup & { bytes: number };
 
 /** Whether the values of a column can be read in PostgreSQL's binary form. */
 export const isBinaryColumn = (column: TargetColumn) => binaryColumn(column) !== null;
 
-/** Collects rows of PostgreSQL's binary COPY, with one DuckDB engine per Parquet file. */
+/** Cuts rows of PostgreSQL's binary COPY into Parquet files, each of which takes its rows while it is written. */
 export async function* binarySegments(
   chunks: AsyncIterable<Uint8Array>,
   columns: TargetColumn[],
 ): AsyncGenerator<Segment> {
-  const readers = columns.map((column) => binaryColumn(column) as BinaryColumn);
+  const readers = columns.map((column) => binaryColumn(column)!);
+  const schema = columns.map(({ name }, index) => ({ name, type: readers[index]!.type }));
+  const groups = rowGroups(chunks, schema, readers);
+  try {
+    for (let first = await groups.next(); !first.done; first = await groups.next()) {
+      const segment = new BinarySegment(schema, first.value, groups);
+      yield segment;
+      await segment.taken;
+    }
+  } finally {
+    await groups.return(undefined);
+  }
+}
+
+async function* rowGroups(
+  chunks: AsyncIterable<Uint8Array>,
+  schema: SchemaColumn[],
+  readers: BinaryColumn[],
+): AsyncGenerator<SizedGroup, undefined> {
   const rows = new BinaryRows(
     readers,
-    columns.map(({ name }) => name),
+    schema.map(({ name }) => name),
   );
-  let open: BinarySegment | null = null;
-  try {
-    for await (const bytes of ended(chunks)) {
-      if (bytes) rows.take(bytes);
-      for (let next = rows.next(!bytes); next; next = rows.next(!bytes)) {
-        open ??= await BinarySegment.begin(columns, readers);
-        await open.add(next);
-        if (open.bytes < SEGMENT_BYTES) continue;
-        const full: BinarySegment = open;
-        open = null;
-        yield full;
-      }
-    }
-    const rest = open;
-    open = null;
-    if (rest) yield rest;
-  } finally {
-    await open?.close();
+  for await (const bytes of ended(chunks)) {
+    if (bytes) rows.take(bytes);
+    for (let next = rows.next(!bytes); next; next = rows.next(!bytes)) yield next;
   }
 }
 
@@ -51,41 +53,35 @@ async function* ended<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item | n
 }
 
 class BinarySegment implements Segment {
-  bytes = 0;
+  readonly #taken = Promise.withResolvers<void>();
+  /** Resolves when the segment takes no more rows. */
+  readonly taken = this.#taken.promise;
 
-  private constructor(
-    private readonly columns: TargetColumn[],
-    private readonly duck: DuckDb,
-    private readonly tables: ChunkTables,
+  constructor(
+    private readonly schema: SchemaColumn[],
+    private readonly first: SizedGroup,
+    private readonly groups: AsyncGenerator<SizedGroup, undefined>,
   ) {}
 
-  static async begin(columns: TargetColumn[], readers: BinaryColumn[]): Promise<BinarySegment> {
-    const duck = await openDuckDb();
-    const types = readers.map(({ type }) => String(type));
-    return new BinarySegment(columns, duck, new ChunkTables(duck.connection, types, true));
-  }
-
-  async add({ chunk, bytes }: { chunk: DuckDBDataChunk; bytes: number }): Promise<void> {
-    await this.tables.append(chunk, bytes);
-    this.bytes += bytes;
-  }
-
   async write(draft: Draft): Promise<number> {
-    const { columns, duck, tables } = this;
-    const values = columns.map(({ type }, at) => (type === 'json' ? `CAST(c${at} AS JSON)` : `c${at}`));
+    const file = new ParquetFile(draft.stream, this.schema);
     try {
-      await duck.connection.run(`SET temp_directory = ${literal(draft.scratch)}`);
-      await copyToParquet(duck, { values, columns, draft, ...(await tables.end()) });
+      await file.add(this.first);
+      for (let { bytes } = this.first; bytes < SEGMENT_BYTES; ) {
+        const { done, value: group } = await this.groups.next();
+        if (done) break;
+        await file.add(group);
+        bytes += group.bytes;
+      }
+      this.#taken.resolve();
+      await file.end();
     } finally {
-      await this.close();
-      await rm(draft.scratch, { recursive: true, force: true });
+      await file.settled();
     }
     return draft.keep();
   }
 
-  #open = true;
   async close(): Promise<void> {
-    if (this.#open) this.duck.close();
-    this.#open = false;
+    this.#taken.resolve();
   }
 }

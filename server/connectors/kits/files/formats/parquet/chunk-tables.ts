@@ -26,8 +26,6 @@ export class ChunkTables {
   constructor(
     private readonly connection: DuckDBConnection,
     private readonly types: readonly string[],
-    /** Ends every table at `TABLE_BYTES`: COPY holds two more copies of the rows in a table's row group. */
-    private readonly few = false,
   ) {}
 
   /** @param bytes approximate size of its values */
@@ -62,7 +60,7 @@ export class ChunkTables {
     this.#appender?.flushSync();
     this.#unflushed = 0;
     const chunkBytes = (this.#bytes / this.#rows) * CHUNK_ROWS;
-    if (this.#bytes >= TABLE_BYTES && (this.few || chunkBytes >= TABLE_BYTES)) this.#close();
+    if (this.#bytes >= TABLE_BYTES && chunkBytes >= TABLE_BYTES) this.#close();
   }
 
   #close(): void {

@@ -1,0 +1,93 @@
+import type { PlainValues } from './plain-values.ts';
+import type { ValueOrder } from './types.ts';
+
+/** The smallest and the largest value of a column in one row group: readers skip groups by them. In PLAIN, texts bare. */
+export interface Bounds {
+  min: Uint8Array;
+  max: Uint8Array;
+}
+
+/** Longer texts would make the footer large. */
+const MAX_TEXT_BYTES = 256;
+/** Before a text. */
+const LENGTH_BYTES = 4;
+
+/** Null if there are no values, or none that readers could trust. */
+export function boundsOf(values: PlainValues, order: ValueOrder): Bounds | null {
+  if (order === null || values.end === values.begin) return null;
+  return FINDERS[order](values);
+}
+
+const FINDERS: Record<Exclude<ValueOrder, null>, (values: PlainValues) => Bounds | null> = {
+  int32: ({ words, begin, end }) => {
+    let [min, max] = [words[begin >> 2]!, words[begin >> 2]!];
+    for (let at = begin >> 2; at < end >> 2; at += 1) {
+      const value = words[at]!;
+      if (value < min) min = value;
+      else if (value > max) max = value;
+    }
+    return { min: bytesOf(Int32Array.of(min)), max: bytesOf(Int32Array.of(max)) };
+  },
+  // By halves: a BigInt for each value would be an object on the heap.
+  int64: ({ words, begin, end }) => {
+    let minLow = words[begin >> 2]! >>> 0;
+    let minHigh = words[(begin >> 2) + 1]!;
+    let [maxLow, maxHigh] = [minLow, minHigh];
+    for (let at = begin >> 2; at < end >> 2; at += 2) {
+      const low = words[at]! >>> 0;
+      const high = words[at + 1]!;
+      if (high < minHigh || (high === minHigh && low < minLow)) {
+        minLow = low;
+        minHigh = high;
+      } else if (high > maxHigh || (high === maxHigh && low > maxLow)) {
+        maxLow = low;
+        maxHigh = high;
+      }
+    }
+    return { min: bytesOf(Int32Array.of(minLow, minHigh)), max: bytesOf(Int32Array.of(maxLow, maxHigh)) };
+  },
+  float: ({ bytes, begin, end }) => {
+    const found = floatBounds(new Float32Array(bytes.buffer, begin, (end - begin) >> 2));
+    return found && { min: bytesOf(Float32Array.of(found.min)), max: bytesOf(Float32Array.of(found.max)) };
+  },
+  double: ({ bytes, begin, end }) => {
+    const found = floatBounds(new Float64Array(bytes.buffer, begin, (end - begin) >> 3));
+    return found && { min: bytesOf(Float64Array.of(found.min)), max: bytesOf(Float64Array.of(found.max)) };
+  },
+  text(values) {
+    const { bytes, view, begin, end } = values;
+    let [min, max] = [begin, begin];
+    for (let at = begin; at < end; at += LENGTH_BYTES + view.getUint32(at, true)) {
+      if (compareTexts(values, at, min) < 0) min = at;
+      else if (compareTexts(values, at, max) > 0) max = at;
+    }
+    const lengths = [view.getUint32(min, true), view.getUint32(max, true)] as const;
+    if (Math.max(...lengths) > MAX_TEXT_BYTES) return null;
+    const textAt = (at: number, length: number) => bytes.slice(at + LENGTH_BYTES, at + LENGTH_BYTES + length);
+    return { min: textAt(min, lengths[0]), max: textAt(max, lengths[1]) };
+  },
+};
+
+/** Null with a NaN, which some readers sort behind all numbers. A zero may be either of the two. */
+function floatBounds(values: Float32Array | Float64Array): { min: number; max: number } | null {
+  let [min, max] = [values[0]!, values[0]!];
+  for (const value of values) {
+    if (Number.isNaN(value)) return null;
+    if (value < min) min = value;
+    else if (value > max) max = value;
+  }
+  return { min: min === 0 ? -0 : min, max: max === 0 ? 0 : max };
+}
+
+/** Of the texts behind the lengths at these offsets. */
+function compareTexts({ bytes, view }: PlainValues, a: number, b: number): number {
+  const [aLength, bLength] = [view.getUint32(a, true), view.getUint32(b, true)];
+  const end = LENGTH_BYTES + Math.min(aLength, bLength);
+  for (let index = LENGTH_BYTES; index < end; index += 1) {
+    const difference = bytes[a + index]! - bytes[b + index]!;
+    if (difference !== 0) return difference;
+  }
+  return aLength - bLength;
+}
+
+const bytesOf = ({ buffer }: Int32Array | Float32Array | Float64Array) => new Uint8Array(buffer);

@@ -52,7 +52,7 @@ const EPHEMERAL = [
   '--skip-innodb-doublewrite',
 ];
 
-let logging: Promise<MariaDb & { stop(): Promise<void> }> | null = null;
+let logging: Promise<OwnMariaDb> | null = null;
 /** As `testMariaDb`, with a binary log that change data capture can read. It has a server of its own. */
 export const testBinlogServer = () =>
   (logging ??= startMariaDb([
@@ -64,8 +64,15 @@ export const testBinlogServer = () =>
     '--binlog-row-metadata=FULL',
   ]));
 
+export interface OwnMariaDb extends MariaDb {
+  readonly pid: number;
+  /** Ends it at once (SIGKILL) and starts it again, at the same port. What was committed is there. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
 /** `settings`: further options of the server, such as `--innodb-buffer-pool-size=1G`. */
-export async function startMariaDb(settings: string[] = []): Promise<MariaDb & { pid: number; stop(): Promise<void> }> {
+export async function startMariaDb(settings: string[] = []): Promise<OwnMariaDb> {
   const user = process.getuid?.() === 0 ? systemUser() : null;
   removeOrphans();
   const home = mkdtempSync(`${FOLDERS}${process.pid}-`);
@@ -81,16 +88,26 @@ export async function startMariaDb(settings: string[] = []): Promise<MariaDb & {
       database,
       multipleStatements: true,
     });
-  const child = spawnServer({ home, user, port, access, settings });
-  watchOver(child, home);
-  const ready = async () => {
-    if (child.exitCode !== null) throw new Error(`MariaDB ended: ${readFileSync(`${home}/log`, 'utf8')}`);
-    return connect().then(
-      (one) => one.end().then(() => true),
-      () => false,
-    );
+  const place = { home, user, port, access, settings };
+  const start = async () => {
+    const child = spawnServer(place);
+    watchOver(child, home);
+    const ready = async () => {
+      if (child.exitCode !== null) throw new Error(`MariaDB ended: ${readFileSync(`${home}/log`, 'utf8')}`);
+      return connect().then(
+        (one) => one.end().then(() => true),
+        () => false,
+      );
+    };
+    await until(ready, { timeout_ms: 30_000, what: 'MariaDB answers' });
+    return child;
   };
-  await until(ready, { timeout_ms: 30_000, what: 'MariaDB answers' });
+  install(place);
+  let child = await start();
+  const kill = () => {
+    child.kill('SIGKILL');
+    return child.exited;
+  };
   const sql: MariaDb['sql'] = async (statements, database) => {
     const connection = await connect(database);
     try {
@@ -109,12 +126,27 @@ export async function startMariaDb(settings: string[] = []): Promise<MariaDb & {
     const connection = await connect(name);
     return { run: (statement) => connection.query(statement), close: () => connection.end() };
   };
+  const restart = async () => {
+    await kill();
+    child = await start();
+  };
   const stop = async () => {
-    child.kill('SIGKILL');
-    await child.exited;
+    await kill();
     rmSync(home, { recursive: true, force: true });
   };
-  return { ...access, port, pid: child.pid, ca, sql, session, database, stop };
+  return {
+    ...access,
+    port,
+    get pid() {
+      return child.pid;
+    },
+    ca,
+    sql,
+    session,
+    database,
+    restart,
+    stop,
+  };
 }
 
 interface ServerPlace {
@@ -125,40 +157,46 @@ interface ServerPlace {
   settings: string[];
 }
 
-function spawnServer({ home, user, port, access, settings }: ServerPlace): Bun.Subprocess {
-  if (!server) throw new Error(mariaDbMissing ?? '');
-  const data = join(home, 'data');
+/** What `mariadb-install-db` and the server have in common. */
+const optionsOf = ({ home, settings }: ServerPlace) => [
+  '--no-defaults',
+  ...(settings.length > 0 ? settings : EPHEMERAL),
+  `--datadir=${home}/data`,
   // Its own: a server that starts deletes the temporary files of all that share the folder.
-  const temporary = join(home, 'tmp');
-  for (const folder of [data, temporary]) {
+  `--tmpdir=${home}/tmp`,
+];
+
+const processOf = ({ home, user }: ServerPlace) => ({ cwd: home, env: { ...process.env, PATH }, ...user });
+
+function install(place: ServerPlace): void {
+  const { home, user, access } = place;
+  for (const folder of [join(home, 'data'), join(home, 'tmp')]) {
     mkdirSync(folder);
     if (user) chownSync(folder, user.uid, user.gid);
   }
-  const as = { cwd: home, env: { ...process.env, PATH }, ...user };
   const quoted = access.password.replaceAll('\\', '\\\\').replaceAll("'", "''");
   const name = `'${access.username}'@'%'`;
   const statements = [
-    `CREATE USER ${name} IDENTIFIED BY '${quoted}';`,
+    `CREATE USER IF NOT EXISTS ${name} IDENTIFIED BY '${quoted}';`,
     `GRANT ALL ON *.* TO ${name} WITH GRANT OPTION;`,
   ];
   writeFileSync(join(home, 'access.sql'), statements.join('\n'));
-  const engine = settings.length > 0 ? settings : EPHEMERAL;
-  const options = [
-    '--no-defaults',
-    ...engine,
-    `--datadir=${data}`,
-    `--tmpdir=${temporary}`,
-    '--auth-root-authentication-method=normal',
-    '--skip-test-db',
-  ];
-  const made = Bun.spawnSync(['mariadb-install-db', ...options], { ...as, stdout: 'ignore', stderr: 'pipe' });
+  const options = [...optionsOf(place), '--auth-root-authentication-method=normal', '--skip-test-db'];
+  const made = Bun.spawnSync(['mariadb-install-db', ...options], {
+    ...processOf(place),
+    stdout: 'ignore',
+    stderr: 'pipe',
+  });
   if (!made.success) throw new Error(`mariadb-install-db failed: ${made.stderr.toString()}`);
+}
+
+function spawnServer(place: ServerPlace): Bun.Subprocess {
+  if (!server) throw new Error(mariaDbMissing ?? '');
+  const { home, port } = place;
   const child = Bun.spawn(
     [
       server,
-      '--no-defaults',
-      `--datadir=${data}`,
-      `--tmpdir=${temporary}`,
+      ...optionsOf(place),
       `--port=${port}`,
       '--bind-address=127.0.0.1',
       `--socket=${home}/socket`,
@@ -169,9 +207,8 @@ function spawnServer({ home, user, port, access, settings }: ServerPlace): Bun.S
       `--ssl-cert=${home}/cert.pem`,
       '--skip-name-resolve',
       '--character-set-server=utf8mb4',
-      ...engine,
     ],
-    { ...as, stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' },
+    { ...processOf(place), stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' },
   );
   child.unref();
   return child;

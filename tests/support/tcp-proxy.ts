@@ -17,7 +17,7 @@ export async function startTcpProxy(
   to: { host: string; port: number },
   limits: Limits = {},
   host = '127.0.0.1',
-): Promise<{ port: number; bytes(): number; stop(): void }> {
+): Promise<{ port: number; bytes(): number; cut(): void; stop(): void }> {
   const open = new Set<Socket>();
   let bytes = 0;
   const relay = (from: Socket, into: Socket, limit: keyof Limits) => {
@@ -50,15 +50,20 @@ export async function startTcpProxy(
     relay(client, upstream, 'upload_bytes_per_second');
   });
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  const cut = () => {
+    for (const socket of open) socket.destroy();
+  };
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
   return {
     port: address.port,
     /** In both directions. */
     bytes: () => bytes,
+    /** Ends all connections. What is on its way is lost, as with a machine that dies. */
+    cut,
     stop() {
       server.close();
-      for (const socket of open) socket.destroy();
+      cut();
     },
   };
 }

@@ -3,9 +3,8 @@ import type { ConnectorContext, ReadRequest, ReplicationRequest, TableCopies } f
 import { StreamsFailed } from '../../contract/replication.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
-import { literal } from '../connection/sql.ts';
 import { tableBatches } from '../read/read-rows.ts';
-import { BEGIN } from '../read/shared-snapshot.ts';
+import { beginAt, exportSnapshot } from '../read/shared-snapshot.ts';
 import { type Join, tableFormats, tableStream } from '../read/table-copy.ts';
 import { membersOf } from './log-members.ts';
 import { openSnapshot } from './join-log.ts';
@@ -30,12 +29,15 @@ export async function copyTables(ctx: Context, request: ReplicationRequest): Pro
     await assertLogical(keeper);
     const members = await membersOf(keeper, request);
     const { start, source } = await openSnapshot(ctx, { session: keeper, name, joining: members, tables: members });
-    const { rows } = await keeper.query('select pg_export_snapshot()');
-    const snapshot = rows[0]![0]!;
+    const snapshot = await exportSnapshot(keeper);
+    const join =
+      (stream: number): Join =>
+      (session) =>
+        beginAt(session, request.streams[stream]!, snapshot);
     return {
-      read: (stream) => readJoined(ctx, request.streams[stream]!, join(snapshot)),
+      read: (stream) => readJoined(ctx, request.streams[stream]!, join(stream)),
       byteFormats: (stream) => tableFormats(request.streams[stream]!),
-      copy: (stream, format) => tableStream(ctx, request.streams[stream]!, { format, join: join(snapshot) }),
+      copy: (stream, format) => tableStream(ctx, request.streams[stream]!, { format, join: join(stream) }),
       state: (stream) => ({ cursor: start, source: source(members[stream]!) }),
       close: () => keeper.close(),
     };
@@ -50,10 +52,3 @@ async function* readJoined(ctx: Context, request: ReadRequest, join: Join) {
   yield truncated(request.columns.length);
   yield* tableBatches(ctx, request, join);
 }
-
-const join =
-  (snapshot: string): Join =>
-  async (session) => {
-    await session.query(BEGIN);
-    await session.query(`set transaction snapshot ${literal(snapshot)}`);
-  };

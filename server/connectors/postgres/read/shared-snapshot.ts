@@ -37,11 +37,8 @@ export async function keepSnapshot(ctx: Context, streams: readonly Table[]): Pro
     const tables = await lockable(session, streams);
     await session.query(BEGIN);
     if (tables.length > 0) await session.query(`lock table ${tables.join(', ')} in access share mode`);
-    const { rows } = await session.query('select pg_export_snapshot()');
-    await session.query(UNLIMITED);
-    const snapshot = { name: rows[0]?.[0] ?? '', ...(await serverOf(session)) };
     return {
-      snapshot,
+      snapshot: await exportSnapshot(session),
       check: async () => {
         try {
           await session.query('select 1');
@@ -55,6 +52,13 @@ export async function keepSnapshot(ctx: Context, streams: readonly Table[]): Pro
     await session.close();
     throw error;
   }
+}
+
+/** The snapshot of an open transaction, which other sessions can join until it ends. The session may stay idle. */
+export async function exportSnapshot(session: PgSession): Promise<SharedSnapshot> {
+  const { rows } = await session.query('select pg_export_snapshot()');
+  await session.query(UNLIMITED);
+  return { name: rows[0]?.[0] ?? '', ...(await serverOf(session)) };
 }
 
 /** A view is not locked: its user may lack the rights on the tables below it. */
@@ -77,8 +81,9 @@ async function serverOf(session: PgSession): Promise<Record<string, string>> {
 }
 
 /**
- * Begins a transaction at a moment that `keepSnapshot` holds. The keeper's locks keep the tables as they were until this
- * transaction has locks of its own.
+ * Begins a transaction at a moment that another session, the keeper, has exported and holds. Its locks keep the tables as
+ * they were until this transaction has locks of its own.
+ * @throws RetryableError `snapshot_lost`
  */
 export async function beginAt(session: PgSession, request: ReadRequest, at: SharedSnapshot): Promise<void> {
   await session
@@ -99,4 +104,7 @@ const asLost = (codes: readonly string[]) => (error: unknown) => {
 };
 
 const lost = (reason: string) =>
-  new RetryableError(SNAPSHOT_LOST, `The snapshot of the run cannot be read any more: ${reason}. A new one is opened`);
+  new RetryableError(
+    SNAPSHOT_LOST,
+    `The snapshot of the tables cannot be read any more: ${reason}. A new one is opened`,
+  );

@@ -61,6 +61,7 @@ const BENCHES: Bench[] = [
   { file: 'parquet.ts', args: [1_000_000, 3] },
   { file: 'http-api.ts', args: [] },
   { file: 'excel.ts', args: [1_000_000] },
+  { file: 'xml.ts', args: [1_000_000] },
   { file: 'sent-rows.ts', args: [1_000_000, 100] },
   { file: 'initial-copy.ts', args: [] },
   { file: 'binlog.ts', args: [100_000] },

@@ -110,6 +110,16 @@ async function jsonlSource(): Promise<Place> {
   return { ...place, good: { path: 'rows.jsonl' }, bad: { 'broken JSON': { path: 'broken.jsonl' } } };
 }
 
+async function xmlSource(): Promise<Place> {
+  const place = await folderPlace();
+  const row = (id: number) => `<row id="${id}"><name>Zoë ${id} ☃</name><on>${id % 2 === 0}</on><n a="1"/><n/></row>\n`;
+  const rows = Array.from({ length: ROWS }, (_, id) => row(id)).join('');
+  await Bun.write(join(place.filesRoot, 'rows.xml'), `<table><rows>\n${rows}</rows></table>`);
+  await Bun.write(join(place.filesRoot, 'half.xml'), '<table><rows><row id="1"/>');
+  const good = { path: 'rows.xml', record_element: 'table/rows/row' };
+  return { ...place, good, bad: { 'half a document': { path: 'half.xml' } } };
+}
+
 async function fixedWidthSource(): Promise<Place> {
   const place = await folderPlace();
   const line = (id: number) => `${String(id).padStart(8)}${`Zoë ${id} ☃`.padEnd(20)}${id % 2 ? 'true' : ''}`.padEnd(33);
@@ -261,6 +271,7 @@ export const FIXTURES: Record<string, Record<string, () => Promise<Place>>> = {
     csv: csvSource,
     jsonl: jsonlSource,
     'fixed width': fixedWidthSource,
+    xml: xmlSource,
     parquet: parquetSource,
     'over HTTP': httpSource,
     'in S3': s3Source,

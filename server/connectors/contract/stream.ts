@@ -46,6 +46,8 @@ export interface Field {
   is_cursor_candidate: boolean;
   /** The source orders and compares different values as equal, such as texts that differ only in case. Absent: false. */
   inexact_order?: boolean;
+  /** The structure of the values that discovery found. Only the source interprets it, so that all reads agree. */
+  layout?: string;
 }
 
 /**

@@ -23,7 +23,7 @@ export const fileSource = defineSource<FileSourceConfig>({
   name: 'file',
   display_name: 'Files',
   description:
-    'CSV, JSON Lines, Parquet, Avro, Excel and fixed-width files in the files folder of this service, over HTTP(S), SFTP or FTP(S), or in S3, Azure or Google Cloud',
+    'CSV, JSON Lines, Parquet, Avro, Excel, XML and fixed-width files in the files folder of this service, over HTTP(S), SFTP or FTP(S), or in S3, Azure or Google Cloud',
   category: 'file',
   version: '1.0.0',
   release_stage: 'generally_available',
@@ -57,11 +57,12 @@ export const fileSource = defineSource<FileSourceConfig>({
 async function describe(ctx: SourceContext, stream: StreamSchema, state: StreamState | null): Promise<StreamSchema> {
   if (!state) return stream;
   const files = filesAfter(await findSourceFiles(ctx), state).map(({ file }) => file);
-  const known = new Set(stream.fields.map(({ path }) => path.join('.')));
+  const known = stream.fields.map(({ path, ...field }) => ({ name: path.join('.'), ...field }));
+  const names = new Set(known.map(({ name }) => name));
   // The read reports a broken file, after it has loaded the files before it.
-  const columns = await sampleColumns(ctx, files, () => []);
+  const columns = await sampleColumns(ctx, files, { known, broken: () => [] });
   ctx.signal.throwIfAborted();
-  const added = [...columns.values()].filter(({ name }) => !known.has(name));
+  const added = [...columns.values()].filter(({ name }) => !names.has(name));
   return { ...stream, fields: [...stream.fields, ...added.map((column) => fieldOf(column, ctx.config.primary_key))] };
 }
 
@@ -116,7 +117,9 @@ const FILE_FIELDS: Field[] = (
 function nameOf(path: string): string {
   const segments = path
     .split('/')
-    .map((segment) => segment.replace(/(\.(csv|tsv|jsonl|ndjson|parquet|xlsx|xlsm|avro|fwf))?(\.(gz|zst|zip))?$/i, ''));
+    .map((segment) =>
+      segment.replace(/(\.(csv|tsv|jsonl|ndjson|parquet|xlsx|xlsm|avro|fwf|xml))?(\.(gz|zst|zip))?$/i, ''),
+    );
   const plain = segments.map((segment) => segment.replace(/[*?[{].*$/, '').replace(/[-_. ]+$/, ''));
   return plain.findLast((segment) => segment !== '') ?? 'files';
 }

@@ -44,7 +44,10 @@ const UNSAID = {
   nullable: null,
 };
 
-function presentField({ dialect: _dialect, ...field }: Field, override: FieldOverride | undefined): CatalogField {
+function presentField(
+  { dialect: _dialect, layout: _layout, ...field }: Field,
+  override: FieldOverride | undefined,
+): CatalogField {
   return {
     ...field,
     name: fieldName(field.path),

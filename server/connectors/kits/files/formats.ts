@@ -6,6 +6,7 @@ import type { FileFormat, OutputFormat } from './formats/format.ts';
 import { jsonlFormat } from './formats/jsonl/format.ts';
 import { parquetFormat } from './formats/parquet/format.ts';
 import { xlsxFormat } from './formats/xlsx/format.ts';
+import { xmlFormat } from './formats/xml/format.ts';
 import type { FileSourceConfig, FormatName, OutputFormatName } from './settings/files.ts';
 import type { FoundFile } from './stores/store.ts';
 
@@ -22,6 +23,7 @@ export const FORMATS: Record<FormatName, FileFormat> = {
   xlsx: xlsxFormat,
   avro: avroFormat,
   fixed_width: fixedWidthFormat,
+  xml: xmlFormat,
 };
 
 /** @throws ConfigurationError if neither the setting nor the extension determines the format */

@@ -8,22 +8,24 @@ import type { FoundFile } from './stores/store.ts';
 const SAMPLE_FILES = 10;
 
 export const columnsOf = (ctx: SourceContext, file: FoundFile): Promise<FileColumn[]> =>
-  formatOf(ctx.config, file).columns(ctx, file);
+  formatOf(ctx.config, file).columns(ctx, file, []);
 
 /**
  * The columns of all files together, by name, with the narrowest types that hold what the sampled files contain.
+ * @param known columns that earlier files have
  * @param broken called for a file that cannot be read; throws by default
  */
 export async function sampleColumns(
   ctx: SourceContext,
   files: FoundFile[],
-  broken: (error: unknown) => FileColumn[] = raise,
+  { known = [], broken = raise }: { known?: readonly FileColumn[]; broken?: (error: unknown) => FileColumn[] } = {},
 ): Promise<Map<string, FileColumn>> {
   const half = SAMPLE_FILES / 2;
   const sampled = files.length <= SAMPLE_FILES ? files : [...files.slice(0, half), ...files.slice(-half)];
   const columns = new Map<string, FileColumn>();
   for (const file of sampled) {
-    for (const column of await formatOf(ctx.config, file).columns(ctx, file).catch(broken)) merge(columns, column);
+    const found = formatOf(ctx.config, file).columns(ctx, file, [...known, ...columns.values()]);
+    for (const column of await found.catch(broken)) merge(columns, column);
   }
   return columns;
 }
@@ -35,10 +37,12 @@ function raise(error: unknown): never {
 /** Where files disagree on a type: a mix of integers and other numbers is a number, anything else is text. */
 function merge(columns: Map<string, FileColumn>, column: FileColumn): void {
   const known = columns.get(column.name);
-  if (!known || known.type === column.type) {
-    columns.set(column.name, known ?? column);
+  const isNested = column.type === 'array' || column.type === 'json';
+  if (!known || (isNested && column.layout !== undefined)) {
+    columns.set(column.name, column);
     return;
   }
+  if (known.type === column.type) return;
   const numbers = [known.type, column.type].every((type) => type === 'integer' || type === 'number');
   const dialect = known.dialect === column.dialect ? known.dialect : null;
   columns.set(column.name, { ...known, type: numbers ? 'number' : 'string', source_type: null, dialect });
@@ -60,9 +64,9 @@ export async function* readRows(
     return;
   } catch (error) {
     if (!(error instanceof SchemaChangedError && error.code === 'column_missing')) throw error;
-    has = new Set((await format.columns(ctx, file)).map(({ name }) => name));
+    has = new Set((await format.columns(ctx, file, request.columns)).map(({ name }) => name));
     const absent = request.columns.filter(({ name }) => !has.has(name));
-    const added = await sampleColumns(ctx, later, () => []);
+    const added = await sampleColumns(ctx, later, { broken: () => [] });
     ctx.signal.throwIfAborted();
     if (absent.some(({ name }) => !added.has(name) || ctx.config.primary_key.includes(name))) throw error;
   }

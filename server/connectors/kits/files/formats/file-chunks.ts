@@ -11,14 +11,23 @@ const LINE_FEED = 10;
 /** Without a limit an unclosed quote would buffer the whole file. */
 const MAX_RECORD_BYTES = 64 << 20;
 
+export type EncodingLabel = NonNullable<ConstructorParameters<typeof TextDecoder>[0]>;
+
 /**
  * The text of a file, decompressed if its name ends in .gz or .zst, in chunks of about 1 MB that can end anywhere.
  * @throws DataError for broken compression or a wrong encoding, ConfigurationError if the file cannot be opened
  */
-export async function* textChunks(
+export const textChunks = (
   file: FoundFile,
   encoding: FileSourceConfig['encoding'],
   signal: AbortSignal,
+): AsyncGenerator<string> => decodedChunks(file, byteChunks(file, signal), { encoding, signal });
+
+/** The text of chunks of bytes. @throws DataError for a wrong encoding */
+export async function* decodedChunks(
+  file: FoundFile,
+  chunks: AsyncIterable<Uint8Array>,
+  { encoding, signal }: { encoding: EncodingLabel; signal: AbortSignal },
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder(encoding, { fatal: true });
   const decode = (bytes?: Uint8Array) => {
@@ -28,17 +37,12 @@ export async function* textChunks(
       return null;
     }
   };
-  for await (const bytes of byteChunks(file, signal))
-    yield decode(bytes) ?? (await wrongEncoding(file, encoding, signal));
+  for await (const bytes of chunks) yield decode(bytes) ?? (await wrongEncoding(file, encoding, signal));
   yield decode() ?? (await wrongEncoding(file, encoding, signal));
 }
 
 /** @throws DataError with the line: reads the file once more, line by line */
-export async function wrongEncoding(
-  file: FoundFile,
-  encoding: FileSourceConfig['encoding'],
-  signal: AbortSignal,
-): Promise<never> {
+export async function wrongEncoding(file: FoundFile, encoding: EncodingLabel, signal: AbortSignal): Promise<never> {
   const decoder = new TextDecoder(encoding, { fatal: true });
   let line = 1;
   try {

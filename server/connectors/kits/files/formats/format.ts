@@ -12,8 +12,11 @@ export interface FileFormat {
   name: FormatName;
   /** Matches the names of files in this format, for the setting `format: auto`. */
   extension: RegExp;
-  /** The columns of one file, with the narrowest types that its first rows allow (`SAMPLE_ROWS`, `SAMPLE_BYTES`). */
-  columns(ctx: SourceContext, file: FoundFile): Promise<FileColumn[]>;
+  /**
+   * The columns of one file, with the narrowest types that its first rows allow (`SAMPLE_ROWS`, `SAMPLE_BYTES`).
+   * @param known columns of other files of the stream. A `layout` that is returned holds for their values, too
+   */
+  columns(ctx: SourceContext, file: FoundFile, known: readonly FileColumn[]): Promise<FileColumn[]>;
   /**
    * Reads the cells of the requested columns, in that order and in the canonical form of their types.
    * @throws DataError with file, line and column; SchemaChangedError `column_missing` if the file lacks a column
@@ -35,7 +38,7 @@ export interface OutputFormat extends FileFormat {
   bytes?: ByteWriter;
 }
 
-export type FileColumn = Pick<Field, 'type' | 'source_type' | 'dialect' | 'nullable'> & { name: string };
+export type FileColumn = Pick<Field, 'type' | 'source_type' | 'dialect' | 'nullable' | 'layout'> & { name: string };
 
 export interface FileBatch {
   rows: Cell[][];

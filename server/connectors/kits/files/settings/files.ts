@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ConnectorContext } from '../../../contract/connector.ts';
 import { fixedWidthSettings, requireColumns } from './fixed-width.ts';
 import { text } from './shown-at.ts';
+import { recordElement } from './record-element.ts';
 import {
   destinationLocation,
   destinationPlaces,
@@ -13,7 +14,7 @@ import {
 
 const OUTPUT_FORMAT_NAMES = ['csv', 'jsonl', 'parquet'] as const;
 export type OutputFormatName = (typeof OUTPUT_FORMAT_NAMES)[number];
-const FORMAT_NAMES = [...OUTPUT_FORMAT_NAMES, 'xlsx', 'avro', 'fixed_width'] as const;
+const FORMAT_NAMES = [...OUTPUT_FORMAT_NAMES, 'xlsx', 'avro', 'fixed_width', 'xml'] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
 const outputLabels = { csv: 'CSV', jsonl: 'JSON Lines', parquet: 'Parquet' };
@@ -23,6 +24,7 @@ const formatLabels = {
   xlsx: 'Excel (.xlsx)',
   avro: 'Avro',
   fixed_width: 'Fixed width',
+  xml: 'XML',
 };
 /** Windows-1252 includes what is often called Latin-1. */
 const ENCODINGS = [
@@ -96,7 +98,7 @@ const fileSource = z.object({
       label: 'Format',
       directs_secrets: false,
       description:
-        'Recognized extensions: .csv, .tsv, .jsonl, .ndjson, .parquet, .xlsx, .xlsm, .avro, .fwf; text formats can also end in .gz or .zst, and files can be in .zip',
+        'Recognized extensions: .csv, .tsv, .jsonl, .ndjson, .parquet, .xlsx, .xlsm, .avro, .fwf, .xml; text formats can also end in .gz or .zst, and files can be in .zip',
       value_labels: formatLabels,
     }),
   ...fixedWidthSettings,
@@ -113,6 +115,7 @@ const fileSource = z.object({
     description: 'The name of a sheet in Excel files, or its number. Default: the first',
     group: 'stream',
   }),
+  record_element: recordElement,
   stream_name: z
     .string()
     .min(1)
@@ -135,7 +138,8 @@ const fileSource = z.object({
   encoding: z.enum(ENCODINGS).default('utf-8').meta({
     label: 'Encoding',
     directs_secrets: false,
-    description: 'Of CSV, JSON Lines and fixed-width files. windows-1252 includes Latin-1',
+    description:
+      'Of CSV, JSON Lines and fixed-width files, and of XML files that do not name theirs. windows-1252 includes Latin-1',
     group: 'advanced',
   }),
 });

@@ -2,7 +2,7 @@ import { DataError } from '../../../contract/errors.ts';
 import { CsvSyntaxError, linesIn, parseCsv } from '../../files/formats/csv/parser.ts';
 import { parseExactly } from '../../../cells/json-line.ts';
 import { JSON_LIMITS, MAX_VALUES, tooComplexAt } from '../../../cells/json-limits.ts';
-import { parseXml } from './xml.ts';
+import { parseXml } from '../../xml/tree.ts';
 
 /** One JSON value a line; empty lines are skipped. @throws DataError naming the line */
 export function jsonLines(text: string, place: string): unknown[] {

@@ -3,7 +3,7 @@ import { byteSource } from '../../archives/byte-source.ts';
 import { openZip, type ZipArchive } from '../../archives/zip.ts';
 import type { SourceContext } from '../../settings/files.ts';
 import type { FoundFile } from '../../stores/store.ts';
-import { utf8Pieces, xmlEvents, type XmlHandlers, XmlSyntaxError } from '../xml-events.ts';
+import { localNames, utf8Pieces, xmlEvents, type XmlHandlers, XmlSyntaxError } from '../../../xml/events.ts';
 import { type NumberStyle, numberStyle } from './date-styles.ts';
 import { SharedStrings } from './shared-strings.ts';
 
@@ -77,7 +77,7 @@ class Parts {
     const member = this.zip.members.find(({ name }) => name === path);
     if (!member) throw notXlsx(this.file, `"${path}" is missing`);
     try {
-      yield* xmlEvents(utf8Pieces(this.zip.read(member, this.signal)), handlers);
+      yield* xmlEvents(utf8Pieces(this.zip.read(member, this.signal)), localNames(handlers));
     } catch (error) {
       if (!(error instanceof XmlSyntaxError || error instanceof TypeError)) throw error;
       throw notXlsx(this.file, `"${path}": ${error.message}`, error);

@@ -4,6 +4,7 @@ import { instantText, type Shape, wholeText } from '../connection/cell-shapes.ts
 import type { MysqlTarget } from './target.ts';
 
 const [TAB, LINE_FEED, BACKSLASH] = [0x09, 0x0a, 0x5c];
+const [FORM_FEED, VERTICAL_TAB] = [0x0c, 0x0b];
 const [ZERO, ONE, PLUS, POINT] = [0x30, 0x31, 0x2b, 0x2e];
 const [LETTER_E, LETTER_N, LETTER_e, LETTER_f, LETTER_t, LETTER_v] = [0x45, 0x4e, 0x65, 0x66, 0x74, 0x76];
 
@@ -19,115 +20,129 @@ export const takesCopyText = ({ columns, typed }: MysqlTarget): boolean =>
 const isTaken = ({ dialect, type }: TargetColumn, shape: Shape) =>
   dialect === 'postgres' && BY_BYTES.has(shape) && (shape === 'flag') === (type === 'boolean');
 
-/** Turns COPY text of PostgreSQL into the lines of LOAD DATA. */
+/**
+ * Turns COPY text of PostgreSQL into the lines of LOAD DATA. A cell is copied while its end is looked for: to find the end
+ * first costs twice as much.
+ */
 export class LoadLines {
   readonly #shapes: readonly Shape[];
   /** The beginning of a line whose end has not arrived. */
   #rest: Buffer = Buffer.alloc(0);
+  #lines: Buffer;
+  #length = 0;
 
-  constructor(shapes: readonly Shape[]) {
+  /** @param size of the memory for lines, which grows where it is too small */
+  constructor(
+    shapes: readonly Shape[],
+    private readonly size: number,
+  ) {
     this.#shapes = shapes;
+    this.#lines = Buffer.allocUnsafeSlow(size);
   }
 
-  /** @returns the lines that are complete, which takes no more bytes than they had */
-  convert(chunk: Uint8Array): Buffer {
-    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+  /** Bytes of the lines that are complete. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Takes any piece of the text. Its bytes are not needed any more. */
+  add(chunk: Uint8Array): void {
+    const bytes = this.#rest.length === 0 ? bufferOf(chunk) : Buffer.concat([this.#rest, chunk]);
     const end = bytes.lastIndexOf(LINE_FEED) + 1;
     this.#rest = Buffer.from(bytes.subarray(end));
-    const into = Buffer.allocUnsafe(end);
-    let [at, to] = [0, 0];
+    // No cell takes more bytes than it had.
+    this.#reserve(end);
+    let at = 0;
+    let to = this.#length;
+    const lines = this.#lines;
     while (at < end) {
       for (const shape of this.#shapes) {
-        let stop = at;
-        while (bytes[stop] !== TAB && bytes[stop] !== LINE_FEED) stop++;
-        to = writeField(bytes, { at, stop, shape }, into, to);
-        into[to++] = bytes[stop]!;
-        at = stop + 1;
+        const begun = at;
+        const isNull = bytes[at] === BACKSLASH && bytes[at + 1] === LETTER_N;
+        if (shape === 'bytes' && !isNull) {
+          at += 3;
+          for (; bytes[at]! > LINE_FEED; at += 2) {
+            const byte = (DIGITS[bytes[at]!]! << 4) | DIGITS[bytes[at + 1]!]!;
+            if (byte === 0 || byte === TAB || byte === LINE_FEED || byte === BACKSLASH) lines[to++] = BACKSLASH;
+            lines[to++] = byte === 0 ? ZERO : byte;
+          }
+        } else if (shape === 'text') {
+          for (let byte = bytes[at]!; byte !== TAB && byte !== LINE_FEED; byte = bytes[++at]!) {
+            if (byte !== BACKSLASH) lines[to++] = byte;
+            else to = writeEscape(bytes[++at]!, lines, to);
+          }
+        } else {
+          for (let byte = bytes[at]!; byte !== TAB && byte !== LINE_FEED; byte = bytes[++at]!) lines[to++] = byte;
+          if (!isNull) to = CHECKED[shape]!(bytes, { at: begun, stop: at }, lines, to);
+        }
+        lines[to++] = bytes[at++]!;
       }
     }
-    return into.subarray(0, to);
+    this.#length = to;
+  }
+
+  /** The complete lines so far, whose memory then belongs to the caller. */
+  take(): Buffer {
+    const taken = this.#lines.subarray(0, this.#length);
+    this.#lines = Buffer.allocUnsafeSlow(this.size);
+    this.#length = 0;
+    return taken;
+  }
+
+  #reserve(more: number): void {
+    if (this.#length + more <= this.#lines.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(2 * this.#lines.length, this.#length + more));
+    this.#lines.copy(grown, 0, 0, this.#length);
+    this.#lines = grown;
   }
 }
 
-interface CopiedField {
+const bufferOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length);
+
+interface CopiedCell {
   at: number;
   stop: number;
-  shape: Shape;
 }
 
-/** @returns where it ends */
-function writeField(bytes: Uint8Array, { at, stop, shape }: CopiedField, into: Buffer, to: number): number {
-  const isNull = stop - at === 2 && bytes[at] === BACKSLASH && bytes[at + 1] === LETTER_N;
-  if (isNull) return writeBytes(bytes, { at, stop }, into, to);
-  switch (shape) {
-    case 'flag':
-      into[to] = bytes[at] === LETTER_t ? ONE : ZERO;
-      return to + 1;
-    case 'whole':
-      for (let index = at; index < stop; index++) {
-        const byte = bytes[index]!;
-        if (byte === POINT || byte === LETTER_e || byte === LETTER_E) wholeText(cellAt(bytes, at, stop));
-      }
-      return writeBytes(bytes, { at, stop }, into, to);
-    case 'instant':
-      return writeInstant(bytes, { at, stop }, into, to);
-    case 'bytes':
-      return writeHex(bytes, { at, stop }, into, to);
-    default:
-      return writeText(bytes, { at, stop }, into, to);
-  }
-}
+/** What follows where a cell was copied as it is, up to `to` in `lines`. @returns where it ends */
+type Check = (bytes: Buffer, cell: CopiedCell, lines: Buffer, to: number) => number;
 
-const cellAt = (bytes: Uint8Array, at: number, stop: number): string =>
-  decodeCopyText(`${Buffer.from(bytes.subarray(at, stop)).toString('utf8')}\n`)[0]![0]!;
+const CHECKED: Partial<Record<Shape, Check>> = {
+  flag(bytes, { at, stop }, lines, to) {
+    const begun = to - (stop - at);
+    lines[begun] = bytes[at] === LETTER_t ? ONE : ZERO;
+    return begun + 1;
+  },
+  whole(bytes, { at, stop }, _lines, to) {
+    for (let index = at; index < stop; index++) {
+      const byte = bytes[index]!;
+      if (byte === POINT || byte === LETTER_e || byte === LETTER_E) wholeText(cellAt(bytes, at, stop));
+    }
+    return to;
+  },
+  /** A moment in UTC, without its offset. */
+  instant(bytes, { at, stop }, lines, to) {
+    const isUtc = bytes[stop - 3] === PLUS && bytes[stop - 2] === ZERO && bytes[stop - 1] === ZERO;
+    if (isUtc) return to - 3;
+    const begun = to - (stop - at);
+    return begun + lines.write(instantText(cellAt(bytes, at, stop)), begun, 'latin1');
+  },
+};
 
-function writeBytes(bytes: Uint8Array, { at, stop }: { at: number; stop: number }, into: Buffer, to: number): number {
-  for (let index = at; index < stop; index++) into[to + index - at] = bytes[index]!;
-  return to + stop - at;
-}
+const cellAt = (bytes: Buffer, at: number, stop: number): string =>
+  decodeCopyText(`${bytes.toString('utf8', at, stop)}\n`)[0]![0]!;
 
 /** Both have the same escapes, but for a form feed and a vertical tab, which LOAD DATA reads as letters. */
-function writeText(bytes: Uint8Array, { at, stop }: { at: number; stop: number }, into: Buffer, begin: number): number {
-  let to = begin;
-  for (let index = at; index < stop; index++) {
-    const byte = bytes[index]!;
-    if (byte !== BACKSLASH) {
-      into[to++] = byte;
-      continue;
-    }
-    index += 1;
-    const escaped = bytes[index]!;
-    if (escaped === LETTER_f) into[to++] = 0x0c;
-    else if (escaped === LETTER_v) into[to++] = 0x0b;
-    else {
-      into[to++] = BACKSLASH;
-      into[to++] = escaped;
-    }
+function writeEscape(escaped: number, lines: Buffer, to: number): number {
+  if (escaped === LETTER_f) lines[to] = FORM_FEED;
+  else if (escaped === LETTER_v) lines[to] = VERTICAL_TAB;
+  else {
+    lines[to] = BACKSLASH;
+    lines[to + 1] = escaped;
+    return to + 2;
   }
-  return to;
+  return to + 1;
 }
 
-/** A moment in UTC, without its offset. */
-function writeInstant(bytes: Uint8Array, { at, stop }: { at: number; stop: number }, into: Buffer, to: number): number {
-  const isUtc = bytes[stop - 3] === PLUS && bytes[stop - 2] === ZERO && bytes[stop - 1] === ZERO;
-  if (isUtc) return writeBytes(bytes, { at, stop: stop - 3 }, into, to);
-  return to + into.write(instantText(cellAt(bytes, at, stop)), to, 'latin1');
-}
-
-/** `\\x…` as its bytes. */
-function writeHex(bytes: Uint8Array, { at, stop }: { at: number; stop: number }, into: Buffer, begin: number): number {
-  let to = begin;
-  for (let index = at + 3; index < stop; index += 2) {
-    const byte = (digitOf(bytes[index]!) << 4) | digitOf(bytes[index + 1]!);
-    if (byte === 0) {
-      into[to++] = BACKSLASH;
-      into[to++] = ZERO;
-    } else {
-      if (byte === TAB || byte === LINE_FEED || byte === BACKSLASH) into[to++] = BACKSLASH;
-      into[to++] = byte;
-    }
-  }
-  return to;
-}
-
-const digitOf = (code: number): number => (code <= 0x39 ? code - ZERO : (code | 0x20) - 0x57);
+/** By the code of a hexadecimal digit in lower case. */
+const DIGITS = Uint8Array.from({ length: 256 }, (_, code) => (code <= 0x39 ? code - ZERO : code - 0x57));

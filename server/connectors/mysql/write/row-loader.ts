@@ -1,4 +1,5 @@
-import type { Cell } from '../../contract/connector.ts';
+import { freeBytes } from '../../../platform/free-bytes.ts';
+import type { ByteStream, Cell } from '../../contract/connector.ts';
 import { ConnectorError } from '../../contract/errors.ts';
 import type { Copied } from '../../kits/sql/rejects.ts';
 import { shortened } from '../../cells/value-gate.ts';
@@ -72,19 +73,32 @@ export class RowLoader {
     return this.#loadData(bytes, charset, 0);
   }
 
-  /** Takes lines of COPY text, without the columns after the first `columns`. */
-  async addCopied(chunks: AsyncIterable<Uint8Array>, columns: number): Promise<void> {
+  /** Takes lines of COPY text, without the columns after the first `columns`. One piece is loaded while the next arrives. */
+  async addCopied({ chunks, reuse }: Pick<ByteStream, 'chunks' | 'reuse'>, columns: number): Promise<void> {
     const shapes = this.#shapes.slice(0, columns);
-    const lines = new LoadLines(shapes);
+    const lines = new LoadLines(shapes, PIECE_BYTES + (PIECE_BYTES >> 1));
     const charset = shapes.includes('bytes') ? 'binary' : 'utf8mb4';
     this.#width = columns;
-    for await (const chunk of chunks) {
-      const bytes = lines.convert(chunk);
-      this.#waiting.push({ bytes, charset });
-      this.#waitingBytes += bytes.length;
-      if (this.#waitingBytes >= PIECE_BYTES) await this.flush();
+    let loading = Promise.resolve();
+    try {
+      for await (const chunk of chunks) {
+        lines.add(chunk);
+        reuse?.(chunk);
+        if (lines.length < PIECE_BYTES) continue;
+        await loading;
+        loading = this.#loadCopied(lines.take(), charset);
+        loading.catch(() => {});
+      }
+      await loading;
+      if (lines.length > 0) await this.#loadCopied(lines.take(), charset);
+    } finally {
+      await loading.catch(() => {});
     }
-    await this.flush();
+  }
+
+  async #loadCopied(data: Buffer, charset: LoadText['charset']): Promise<void> {
+    this.count(await this.#loadData(data, charset, this.#rows));
+    freeBytes(data);
   }
 
   async flush(): Promise<void> {

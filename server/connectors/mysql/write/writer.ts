@@ -43,10 +43,10 @@ export class MysqlWriter extends SqlWriter {
     this.byteFormats = byteFormats;
   }
 
-  async pipe({ chunks }: ByteStream): Promise<void> {
+  async pipe(stream: ByteStream): Promise<void> {
     await this.guard(async () => {
       await this.prepare();
-      await this.work.load.pipe(chunks);
+      await this.work.load.pipe(stream);
     });
   }
 }
@@ -86,8 +86,8 @@ class MysqlLoad implements RowLoad {
     await (this.#rejects ?? this.#loader).add(rows);
   }
 
-  async pipe(chunks: AsyncIterable<Uint8Array>): Promise<void> {
-    await this.#loader.addCopied(chunks, this.work.target.typed.length);
+  async pipe(stream: ByteStream): Promise<void> {
+    await this.#loader.addCopied(stream, this.work.target.typed.length);
   }
 
   async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {

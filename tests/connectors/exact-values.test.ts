@@ -307,7 +307,7 @@ describe.each(Object.entries(PLACES))('texts that UTF-8 cannot hold: %s', (_name
   });
 });
 
-test('a moment passes to a column without a zone, and JSON to one of text, only where nothing is lost', () => {
+test('a moment passes to a column without a zone, and JSON or text of MySQL to one of text, only where nothing is lost', () => {
   const gate = (type: LogicalType, holds: ValueType, more: Partial<TargetColumn> = {}) =>
     ValueGate.of([{ column: { ...column('v', type), ...more }, holds, shown: 'v' }], {
       table: 't',
@@ -320,6 +320,8 @@ test('a moment passes to a column without a zone, and JSON to one of text, only 
   const local = [['2026-01-31 10:00:00+00'], ['2026-01-31 10:00:00.5+02:30']];
   gate('timestamp', { type: 'timestamp', places: 6 }, tz)?.takeAll(local);
   expect(local).toEqual([['2026-01-31 10:00:00'], ['2026-01-31 07:30:00.500000']]);
+  const text = gate('string', { type: 'string' }, { from: { type: 'string', source_type: null, dialect: 'mysql' } });
+  expect(() => text?.takeAll([['whole \u{1f98a}'], ['half \ud83e']])).toThrow('t: row 2: v has "half \\ud83e"');
   const json = gate('json', { type: 'string' });
   expect(json?.needsCells).toBe(false);
   expect(() => json?.takeAll([['[1]'], ['[nan]']])).toThrow('t: row 2: v has "[nan]"');

@@ -175,7 +175,9 @@ describeMysql('the binary log of MariaDB', () => {
     ['varchar(200) compressed', "repeat('packed ', 20)", "'short'"],
     ['blob compressed', "repeat(x'07', 500)"],
     ['int as (id * 2) stored'],
-    // What follows it in the log is no line: PostgreSQL cannot store the character.
+    // What follows them in the log is no line: PostgreSQL cannot store NUL, nor half of a surrogate pair.
+    ['varchar(3) character set ucs2', "_ucs2 x'0061d800'"],
+    ['varchar(3) character set utf8mb3', "_utf8mb3 x'61eda080'"],
     ['varchar(3)', "'\\0a'"],
   ];
 
@@ -194,7 +196,7 @@ describeMysql('the binary log of MariaDB', () => {
       const logged = await read([{ stream, state: first.states[0]! }], context({ zero_dates }));
       const lined = await read([{ stream, state: first.states[0]! }], context({ zero_dates }), new Set([0]));
       expect([lined.rows, lined.warnings]).toEqual([logged.rows, logged.warnings]);
-      expect(lined.lines).toBe(statements.length - 1);
+      expect(lined.lines).toBe(statements.length - 3);
       const selected = await read([{ stream, state: null }], context({ zero_dates }));
       const found = new Map(logged.rows[0]!.map((row) => [row[2], row.slice(2)]));
       const differences = selected.rows[0]!.slice(1).flatMap((row) => {

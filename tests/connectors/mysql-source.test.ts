@@ -70,6 +70,19 @@ describeMysql('discovery', () => {
   });
 });
 
+describeMysql('texts', () => {
+  test('keep halves of surrogate pairs, which UTF-8 cannot hold', async () => {
+    await side.sql(`create table halves (id int primary key, three varchar(20) character set utf8mb3, four varchar(20));
+      insert into halves values (1, _utf8mb3 x'61eda0bd62efbfbd', '\u{1f98a}'),
+        (2, _utf8mb3 x'edb8ad', _utf8mb4 x'eda0bdf09fa68aed9fbfedb28a'), (3, 'whole', 'ëa')`);
+    expect((await readAll(sourceConfig(side).ctx, requestOf(await streamNamed(side, 'halves')))).rows).toEqual([
+      ['1', 'a\ud83db\ufffd', '\u{1f98a}'],
+      ['2', '\ude2d', '\ud83d\u{1f98a}\ud7ff\udc8a'],
+      ['3', 'whole', 'ëa'],
+    ]);
+  });
+});
+
 describeMysql('pushed down', () => {
   const filtered = async (...filters: Filter[]) =>
     ids((await readAll(sourceConfig(side).ctx, requestOf(await streamNamed(side, 'people'), { filters }))).rows);

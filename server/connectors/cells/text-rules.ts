@@ -14,7 +14,7 @@ export interface TextRules {
 
 /** Databases whose texts are UTF-8 without NUL, and those whose texts are UTF-8. */
 const CHECKED_TEXT: ReadonlySet<string | null> = new Set(['postgres']);
-const UTF8_TEXT: ReadonlySet<string | null> = new Set(['postgres', 'mysql', 'duckdb', 'csv', 'fixed_width']);
+const UTF8_TEXT: ReadonlySet<string | null> = new Set(['postgres', 'duckdb', 'csv', 'fixed_width']);
 
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 

@@ -3,6 +3,7 @@ import { BATCH_BYTES, decodeLines } from '../../kits/sql/copy-lines.ts';
 import { boundOf, incrementalColumns, incrementalSelects, readIncrement } from '../../kits/sql/incremental-read.ts';
 import { cursorOf, fromClause, isIncremental, orderBy, where } from '../../kits/sql/request.ts';
 import type { Bound } from '../../kits/sql/cursors/safe-bound.ts';
+import { decodeText } from '../connection/decode-text.ts';
 import { RowText } from '../connection/row-text.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
@@ -87,10 +88,10 @@ export async function* batches(
     pieces.push(piece);
     bytes += piece.length;
     if (bytes < BATCH_BYTES) continue;
-    yield* decodeLines(pieces.length === 1 ? piece : Buffer.concat(pieces, bytes));
+    yield* decodeLines(pieces.length === 1 ? piece : Buffer.concat(pieces, bytes), decodeText);
     [pieces, bytes] = [[], 0];
   }
-  yield* decodeLines(Buffer.concat(pieces, bytes));
+  yield* decodeLines(Buffer.concat(pieces, bytes), decodeText);
   warnOfZeroDates(ctx, rows);
 }
 

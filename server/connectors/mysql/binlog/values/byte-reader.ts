@@ -1,3 +1,5 @@
+import { decodeText } from '../../connection/decode-text.ts';
+
 /** Reads the little-endian values of an event, one after the other. */
 export class ByteReader {
   constructor(
@@ -50,7 +52,7 @@ export class ByteReader {
     const { bytes, at } = this;
     if (at + size > this.end) throw new RangeError('an event of the log is cut off');
     this.at = at + size;
-    return bytes.toString('utf8', at, at + size);
+    return decodeText(bytes, at, at + size);
   }
 
   #byte(): number {

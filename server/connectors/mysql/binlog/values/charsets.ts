@@ -1,11 +1,12 @@
 import { ConfigurationError } from '../../../contract/errors.ts';
 import { onSession } from '../../../kits/sql/session.ts';
+import { decodeText } from '../../connection/decode-text.ts';
 import type { MysqlSession } from '../../connection/session.ts';
 
 export type TextDecoderOf = (bytes: Buffer) => string;
 
 const BINARY = 63;
-export const utf8: TextDecoderOf = (bytes) => bytes.toString('utf8');
+export const utf8: TextDecoderOf = (bytes) => decodeText(bytes);
 
 /** Character sets of more than one byte that are decoded here. Those of one byte are asked for. */
 const WIDE: Record<string, TextDecoderOf> = {

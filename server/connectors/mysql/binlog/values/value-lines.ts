@@ -53,6 +53,7 @@ function writeCell(cell: string | null, lines: LineBuffer): boolean {
     lines.null();
     return true;
   }
+  if (!cell.isWellFormed()) return false;
   const bytes = Buffer.from(cell, 'utf8');
   return lines.text(bytes, 0, bytes.length);
 }

@@ -186,6 +186,37 @@ describe('nothing is lost or doubled', () => {
     },
   );
 
+  test.each(['a table', 'tables'])(
+    'when the slot of %s is created between the look for it and its creation',
+    async (what) => {
+      const name = what === 'tables' ? 'raced_together' : 'raced';
+      await sql(`create table ${name} (id int primary key); insert into ${name} values (1)`);
+      const { reader_id } = await follow(name);
+      const stream = await discovered(name);
+      const slot = slotName(reader_id);
+      const read = async ({ ctx }: ReturnType<typeof context>) => {
+        const request = requestOf(stream, { sync_mode: 'incremental', reader_id });
+        if (what !== 'tables')
+          return (await Array.fromAsync(postgresSource.read(ctx, request))).flatMap(({ rows }) => rows);
+        const batches = await Array.fromAsync(postgresSource.replication!.read(ctx, { reader_id, streams: [request] }));
+        return batches.flatMap(({ parts }) => parts.flatMap(({ batch }) => batch.rows));
+      };
+      const raced = context();
+      const { start } = raced.ctx.recorder;
+      raced.ctx.recorder.start = (request) => {
+        if (request.body?.startsWith('CREATE_REPLICATION_SLOT')) {
+          const { host, port, database, username, password } = sides.source.server;
+          const url = `postgres://${username}:${encodeURIComponent(password)}@${host}:${port}/${database}`;
+          const other = `select pg_create_logical_replication_slot('${slot}', 'pgoutput')`;
+          expect(Bun.spawnSync(['psql', '-qX', url, '-c', other]).success).toBe(true);
+        }
+        return start(request);
+      };
+      expect(await errorOf(read(raced))).toMatchObject({ code: 'replication_slot_in_use', retryable: true });
+      expect((await read(context())).flatMap(([id]) => id ?? [])).toEqual(['1']);
+    },
+  );
+
   test('after a server that goes away in the middle of a message', async () => {
     await sql('create table cut (id int primary key, filler text)');
     const follower = await follow('cut');

@@ -66,6 +66,7 @@ const reader = async (session: PgSession, name: string) => (await findSlot(sessi
  * Creates the slot, with a snapshot of everything committed before its first change. The snapshot is valid until the
  * session runs another statement. Waits for open transactions in the source.
  * @param replication a session opened for replication. A temporary slot ends with it
+ * @throws RetryableError `replication_slot_in_use` if another reader was faster; the next attempt sees its slot
  */
 export async function createSlot(
   replication: PgSession,
@@ -76,11 +77,18 @@ export async function createSlot(
   const isCopied = !temporary && (await copiesSlots(replication));
   const options = isCopied ? "(SNAPSHOT 'export', FAILOVER true)" : 'EXPORT_SNAPSHOT';
   const text = `CREATE_REPLICATION_SLOT ${identifier(name)} ${kind} pgoutput ${options}`;
-  const { rows } = await replication.query(text, { slow: true });
+  const { rows } = await replication.query(text, { slow: true }).catch((error: unknown) => {
+    throw isTaken(error) ? createdMeanwhile(name) : error;
+  });
   const [[, start, snapshot] = []] = rows;
   if (!start || !snapshot) throw new Error('the server created a slot without a start position');
   return { start: fullLsn(start), snapshot };
 }
+
+const isTaken = (error: unknown) => error instanceof ConnectorError && error.code === 'object_exists';
+
+const createdMeanwhile = (name: string) =>
+  new RetryableError('replication_slot_in_use', `Another process has just created replication slot ${name}`);
 
 /** Whether a standby can keep a copy of a slot, so that it is still there after a failover: from version 17 on. */
 async function copiesSlots(session: PgSession): Promise<boolean> {

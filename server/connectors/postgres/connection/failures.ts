@@ -33,6 +33,7 @@ const BY_STATE: Record<string, ToError> = {
   '42501': config('permission_denied'),
   '42P01': changed('table_missing'),
   '42703': changed('column_missing'),
+  '42710': config('object_exists'),
   '42804': config('type_conflict'),
   '42883': config('type_conflict'),
   // A failover or a full disk makes a server read-only for a while.

@@ -16,6 +16,9 @@ interface Plan {
 
 const { url, one, list, create } = (await Bun.file(process.argv[2] ?? '').json()) as Plan;
 const client = postgres(url, { max: 10, onnotice: () => {} });
+// JSON values of the service's statements are text already.
+const { serializers } = client.options as unknown as { serializers: Record<number, (value: unknown) => unknown> };
+for (const type of [114, 3802]) serializers[type] = (value) => value;
 type Sql = Pick<typeof client, 'unsafe'>;
 
 const run = (sql: Sql, { text, values }: Pick<Statement, 'text' | 'values'>) =>

@@ -4,6 +4,7 @@ It sends the very statements of the service, checks creates with a pydantic mode
 Started by it: `python3 fastapi_peer.py PLAN`; prints its port.
 """
 
+import contextlib
 import datetime
 import json
 import socket
@@ -14,7 +15,7 @@ from typing import Any, Dict, List, Optional
 import asyncpg
 import uvicorn
 from fastapi import Depends, FastAPI, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 PLAN = json.load(open(sys.argv[1]))
 ISO = "%Y-%m-%dT%H:%M:%S.%f%z"
@@ -51,6 +52,7 @@ class Stream(BaseModel):
     cursor_field: Optional[List[str]]
     primary_key: Optional[List[List[str]]]
     destination_table: Optional[str]
+    shared_destination_table: bool
     backfill_days: Optional[int]
     fields_: List[Any] = Field(alias="fields")
     filters: List[Any]
@@ -59,6 +61,8 @@ class Stream(BaseModel):
     cursor_value: Optional[str]
     cursor_updated_at: Optional[str]
     row_count_last_run: Optional[int]
+    fresh_at: Optional[str]
+    parked: Optional[Dict[str, Any]]
 
 
 class Connection(BaseModel):
@@ -82,11 +86,18 @@ class Connection(BaseModel):
     schema_change_policy: str
     schema_change_status: str
     catalog_refreshed_at: Optional[datetime.datetime]
+    consistency: str
+    inexact_values: str
+    rejected_rows_policy: str
+    max_rejected_rows: int
     max_parallel_streams: int
     notify_on_failure: bool
     tags: List[str]
+    folder: Optional[str]
+    owner: Optional[str]
     last_run: Optional[LastRun]
     active_run_id: Optional[uuid.UUID]
+    log_lag: Optional[Dict[str, Any]]
     next_run_at: Optional[datetime.datetime]
     last_succeeded_at: Optional[datetime.datetime]
     last_failed_at: Optional[datetime.datetime]
@@ -99,6 +110,8 @@ class Connection(BaseModel):
 
 
 class CreateConnection(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
     name: str = Field(min_length=1, max_length=255)
     source_id: uuid.UUID
     destination_id: uuid.UUID
@@ -107,17 +120,18 @@ class CreateConnection(BaseModel):
     tags: List[str] = []
     status: str = "active"
 
-    class Config:
-        extra = "forbid"
 
-
-app = FastAPI()
 own_columns = None
 
 
-@app.on_event("startup")
-async def start():
-    app.state.pool = await asyncpg.create_pool(PLAN["url"], min_size=10, max_size=10, init=prepare_types)
+@contextlib.asynccontextmanager
+async def lifespan(app):
+    async with asyncpg.create_pool(PLAN["url"], min_size=10, max_size=10, init=prepare_types) as pool:
+        app.state.pool = pool
+        yield
+
+
+app = FastAPI(lifespan=lifespan)
 
 
 async def prepare_types(connection):
@@ -158,13 +172,13 @@ def shown(row):
         own_columns = names.index("id", 1)
     made = dict(zip(names[:own_columns], row[:own_columns]))
     rest = row[own_columns:]
-    side = ("id", "name", "connector_name", "status")
+    side = ("id", "name", "connector_name", "status", "parameters")
     person = ("id", "name", "email")
-    made["source"] = dict(zip(side, rest[0:4]))
-    made["destination"] = dict(zip(side, rest[4:8]))
-    made["created_by"] = dict(zip(person, rest[8:11])) if rest[8] else None
-    made["updated_by"] = dict(zip(person, rest[11:14])) if rest[11] else None
-    made["streams"], made["last_run"], made["active_run_id"] = rest[14:17]
+    made["source"] = dict(zip(side, rest[0:5]))
+    made["destination"] = dict(zip(side, rest[5:10]))
+    made["created_by"] = dict(zip(person, rest[10:13])) if rest[10] else None
+    made["updated_by"] = dict(zip(person, rest[13:16])) if rest[13] else None
+    made["streams"], made["last_run"], made["active_run_id"], made["log_lag"] = rest[16:20]
     return made
 
 

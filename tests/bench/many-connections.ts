@@ -20,7 +20,7 @@ export async function createMany(service: Service, control: postgres.Sql, count:
 }
 
 /** By SQL: as many requests would take minutes. */
-async function copyConnection(control: postgres.Sql, connection_id: string, copies: number): Promise<void> {
+export async function copyConnection(control: postgres.Sql, connection_id: string, copies: number): Promise<void> {
   await control.begin(async (sql) => {
     // What a copy changes is not audited.
     await sql`set local session_replication_role = replica`;

@@ -1,12 +1,21 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 const TICKS_PER_SECOND = 100;
 
 /** Processor seconds of a process and of its children, those that have ended included. */
 export function processorSeconds(pid: number): number {
-  const { stdout } = Bun.spawnSync(['pgrep', '-P', String(pid)]);
-  const children = stdout.toString().split('\n').filter(Boolean).map(Number);
-  return children.reduce((sum, child) => sum + processorSeconds(child), secondsOf(pid));
+  return childrenOf(pid).reduce((sum, child) => sum + processorSeconds(child), secondsOf(pid));
+}
+
+/** Of all of its threads. pgrep would read all processes of the machine for each one. */
+function childrenOf(pid: number): number[] {
+  try {
+    const tasks = readdirSync(`/proc/${pid}/task`);
+    const listed = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8'));
+    return listed.flatMap((one) => one.split(' ').filter(Boolean).map(Number));
+  } catch {
+    return [];
+  }
 }
 
 /** Of this process, and of those of its children that have ended. */

@@ -1,6 +1,5 @@
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
-import * as schema from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
 import { readConfig } from '../../server/platform/config.ts';
 import { closeDeps, createDeps } from '../../server/deps.ts';
@@ -25,7 +24,7 @@ export async function listen(env: Record<string, string>, url: string) {
   const sent: { text: string; values: unknown[] }[] = [];
   const logger = { logQuery: (text: string, values: unknown[]) => void sent.push({ text, values }) };
   const client = postgres(url, { max: 2, onnotice: () => {} });
-  const app = createApp({ ...deps, db: drizzle(client, { schema, logger }) });
+  const app = createApp({ ...deps, db: drizzle(client, { logger }) });
   const ask = async ([method, path, body]: Ask) => {
     sent.length = 0;
     const headers = { authorization: `Bearer ${env.BOOTSTRAP_API_KEY}`, 'content-type': 'application/json' };

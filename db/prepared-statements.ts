@@ -22,17 +22,17 @@ export function preparing<Client extends Sql>(client: Client): Client {
     if (seen.size < MAX_STATEMENTS && text.length <= MAX_LENGTH) seen.add(text);
     return false;
   };
-  const wrapped = <Inner extends Sql | TransactionSql>(inner: Inner): Inner =>
-    new Proxy(inner, {
+  const wrapped = <Inner extends Sql | TransactionSql>(inner: Inner): Inner => {
+    const send = inner.unsafe as Unsafe;
+    const unsafe: Unsafe = (text, values, options) =>
+      send.call(inner, text, values, {
+        ...options,
+        prepare: options?.prepare === true || ((values?.length ?? 0) > 0 && repeated(text)),
+      });
+    return new Proxy(inner, {
       get(target, name, receiver) {
+        if (name === 'unsafe') return unsafe;
         const value: unknown = Reflect.get(target, name, receiver);
-        if (name === 'unsafe') {
-          return (text: string, values?: never[], options?: { prepare?: boolean }) =>
-            (value as Unsafe).call(target, text, values, {
-              ...options,
-              prepare: options?.prepare === true || ((values?.length ?? 0) > 0 && repeated(text)),
-            });
-        }
         if (name === 'begin' || name === 'savepoint') {
           return (...parameters: unknown[]) => {
             const work = parameters.pop() as (sql: TransactionSql) => unknown;
@@ -42,5 +42,6 @@ export function preparing<Client extends Sql>(client: Client): Client {
         return value;
       },
     });
+  };
   return wrapped(client);
 }

@@ -17,8 +17,8 @@ export { actorOf, type Principal } from './authentication.ts';
 export interface CallContext extends Credentials {
   deps: Deps;
   request_id: string;
-  /** The client's address. Empty for calls within the process. */
-  address: string;
+  /** The client's address. Empty for calls within the process. Asked for: most calls do not need it. */
+  address(): string;
   user_agent: string | null;
   /** The revisions of the header If-Match; null: any, or no header. */
   if_match?: readonly string[] | null;
@@ -36,6 +36,15 @@ export interface Ctx {
   if_match?: readonly string[] | null;
   /** Sets a response header, such as `X-Total-Count`. */
   setHeader(name: string, value: string): void;
+}
+
+/** Context of an `act`. */
+export interface ActCtx extends Ctx {
+  /**
+   * The transaction of the change that the call is about. It also stores the call's entry of the audit log, which
+   * otherwise takes a commit of its own.
+   */
+  change<Result>(work: (db: Db) => Promise<Result>): Promise<Result>;
 }
 
 /** tRPC error names by HTTP status. */
@@ -77,7 +86,11 @@ export const procedure = t.procedure;
 /** The procedures of one batch share the context, and so one lookup of the key. */
 const principals = new WeakMap<CallContext, Promise<Principal>>();
 
-const callerOf = ({ request_id, address, user_agent }: CallContext): Caller => ({ request_id, address, user_agent });
+const callerOf = ({ request_id, address, user_agent }: CallContext): Caller => ({
+  request_id,
+  address: address(),
+  user_agent,
+});
 
 /** Records refusals, whichever part of the call refuses, and downloads. */
 const recorded = t.procedure.use(async ({ ctx, path, meta, getRawInput, next }) => {
@@ -85,9 +98,9 @@ const recorded = t.procedure.use(async ({ ctx, path, meta, getRawInput, next }) 
   const isDownload = result.ok && Boolean(meta?.endpoint?.produces);
   if (result.ok && !isDownload) return result;
   const principal = (await principals.get(ctx)?.catch(() => null)) ?? null;
-  const call = { caller: callerOf(ctx), principal, action: path };
+  const call = () => ({ caller: callerOf(ctx), principal, action: path });
   if (!result.ok) await recordRefusal(ctx.deps, result.error, call);
-  else await recordCall(ctx.deps.db, call, { kind: 'download', ...calledResource(meta, await getRawInput()) });
+  else await recordCall(ctx.deps.db, call(), { kind: 'download', ...calledResource(meta, await getRawInput()) });
   return result;
 });
 
@@ -111,19 +124,30 @@ const permitted = (needed: Needed) =>
 
 /** A change without a key, such as accepting an invitation. It opens its own transactions. */
 export const publicAct = recorded.meta({ audited: true }).use(async ({ ctx, path, meta, getRawInput, next }) => {
-  const call: AuditedCall = { caller: callerOf(ctx), principal: null, action: path };
+  const call = (): AuditedCall => ({ caller: callerOf(ctx), principal: null, action: path });
   const result = await next({ ctx: { db: attributing(ctx.deps.db, call) } });
-  if (result.ok) await recordCall(ctx.deps.db, call, { kind: 'call', ...calledResource(meta, await getRawInput()) });
+  if (result.ok) await recordCall(ctx.deps.db, call(), { kind: 'call', ...calledResource(meta, await getRawInput()) });
   return result;
 });
 
 /** A change that uses the network or opens its own transactions on `ctx.db`. */
 export const act = (needed: Needed) =>
   permitted(needed).use(async ({ ctx, type, path, meta, getRawInput, next }) => {
-    if (type === 'query') return next();
-    const call: AuditedCall = { caller: callerOf(ctx), principal: ctx.principal, action: path };
-    const result = await next({ ctx: { db: attributing(ctx.db, call) } });
-    if (result.ok) await recordCall(ctx.db, call, { kind: 'call', ...calledResource(meta, await getRawInput()) });
+    const isChange = type !== 'query';
+    const call = (): AuditedCall => ({ caller: callerOf(ctx), principal: ctx.principal, action: path });
+    const resource = async () => calledResource(meta, await getRawInput());
+    let isRecorded = false;
+    const change: ActCtx['change'] = async (work) => {
+      const about = await resource();
+      const done = await ctx.db.transaction(async (tx) => {
+        await recordAndAttribute(tx, call(), about);
+        return work(tx);
+      });
+      isRecorded = true;
+      return done;
+    };
+    const result = await next({ ctx: { db: isChange ? attributing(ctx.db, call) : ctx.db, change } });
+    if (result.ok && isChange && !isRecorded) await recordCall(ctx.db, call(), { kind: 'call', ...(await resource()) });
     return result;
   });
 

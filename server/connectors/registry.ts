@@ -38,6 +38,10 @@ const CONNECTORS: AnyConnector[] = [
   sampleDestination,
 ];
 
+const byName = (type: AnyConnector['type']) =>
+  new Map(CONNECTORS.filter((connector) => connector.type === type).map((connector) => [connector.name, connector]));
+const BY_NAME = { source: byName('source'), destination: byName('destination') };
+
 /** A connector of an account, run by `airbyte_manifest`. Only the account knows whether it exists. */
 export const isCustomConnector = (name: string): boolean => /^custom\.[a-z][a-z0-9_]{0,49}$/.test(name);
 
@@ -47,7 +51,7 @@ export function findConnector(type: 'source', name: string): AnySource | undefin
 export function findConnector(type: 'destination', name: string): AnyDestination | undefined;
 export function findConnector(type: 'source' | 'destination', name: string): AnyConnector | undefined;
 export function findConnector(type: 'source' | 'destination', name: string): AnyConnector | undefined {
-  const found = CONNECTORS.find((connector) => connector.type === type && connector.name === name);
+  const found = BY_NAME[type].get(name);
   if (found || type !== 'source' || !isCustomConnector(name)) return found;
   return { ...airbyteManifestSource, name };
 }

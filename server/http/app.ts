@@ -34,7 +34,7 @@ export function createApp(deps: Deps) {
     tracing: deps.tracing,
     proxies: deps.config.TRUSTED_PROXIES,
     public_url: deps.config.PUBLIC_URL,
-    refused: (error, exchange, route) => recordRefusal(deps, error, unauthenticatedCall(exchange, route)),
+    refused: (error, exchange, route) => recordRefusal(deps, error, () => unauthenticatedCall(exchange, route)),
   });
   const served = proceduresOf([appRouter, restRouter]);
   const app = new Elysia({ serve: { idleTimeout: 30 } });

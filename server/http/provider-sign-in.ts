@@ -65,7 +65,7 @@ const redirecting =
       return await handler(exchange);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      await recordRefusal(deps, error, refusedCall(exchange));
+      await recordRefusal(deps, error, () => refusedCall(exchange));
       const pending = pendingOf(deps, exchange.request);
       const page = pending?.session_id ? CONFIRMED_PAGE : '/console';
       const query = new URLSearchParams({ sign_in_error: error.code, request_id: exchange.request_id });

@@ -85,7 +85,7 @@ function procedureHandler(deps: Deps, { name, procedure, endpoint }: ServedProce
       ctx: {
         deps,
         request_id: exchange.request_id,
-        address: exchange.address(),
+        address: exchange.address,
         user_agent: exchange.request.headers.get('user-agent'),
         authorization: exchange.request.headers.get('authorization'),
         if_match: endpoint.revisioned ? revisionsIn(exchange.request.headers.get('if-match')) : null,

@@ -45,7 +45,7 @@ export function trpcHandler(deps: Deps): Handler {
       refuseKeyOnBatch(exchange.request);
       return await once(exchange);
     } catch (error) {
-      await recordRefusal(deps, error, unauthenticatedCall(exchange, TRPC_PATH));
+      await recordRefusal(deps, error, () => unauthenticatedCall(exchange, TRPC_PATH));
       return errorResponse(deps, exchange, error);
     }
   };
@@ -66,7 +66,7 @@ async function answerCalls(
     createContext: ({ resHeaders }) => ({
       deps,
       request_id,
-      address: exchange.address(),
+      address: exchange.address,
       user_agent: request.headers.get('user-agent'),
       ...credentialsOf(request),
       setHeader: (name, value) => resHeaders.set(name, value),
@@ -112,7 +112,7 @@ function errorResponse(deps: Deps, { request, request_id }: HttpExchange, thrown
   const path = pathOf(deps, request);
   logCause(deps, { error, request_id, path });
   const { status, headers } = describeError(error, request_id);
-  const ctx = { deps, request_id, address: '', user_agent: null, authorization: null, setHeader: () => {} };
+  const ctx = { deps, request_id, address: () => '', user_agent: null, authorization: null, setHeader: () => {} };
   const config = appRouter._def._config;
   const shape = getErrorShape({ config, error, type: 'unknown', path, input: undefined, ctx });
   return Response.json({ error: shape }, { status, headers });

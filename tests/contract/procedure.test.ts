@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { z } from 'zod';
-import { eq } from 'drizzle-orm';
-import { accounts } from '../../db/schema/index.ts';
+import { eq, sql } from 'drizzle-orm';
+import { accounts, auditEvents } from '../../db/schema/index.ts';
 import { badRequest } from '../../server/platform/errors.ts';
-import { act, type CallContext, type Ctx, router, write } from '../../server/api/procedure.ts';
+import { act, type ActCtx, type CallContext, type Ctx, router, write } from '../../server/api/procedure.ts';
 import { rest } from '../../server/api/endpoint.ts';
 import { keysOf } from '../../server/api/request-parser.ts';
 import { proceduresOf } from '../../server/http/rest.ts';
@@ -18,14 +18,18 @@ async function renameThenFail(ctx: Ctx, name: string): Promise<void> {
   throw badRequest('too_late', 'Found out after the change');
 }
 
+const renameInChange = (ctx: ActCtx, name: string) => ctx.change((tx) => tx.update(accounts).set({ name }));
+
 const caller = router({
   inTransaction: write(null).mutation(({ ctx }) => renameThenFail(ctx, 'in a transaction')),
   outside: act(null).mutation(({ ctx }) => renameThenFail(ctx, 'outside')),
+  changing: act(null).mutation(async ({ ctx }) => void (await renameInChange(ctx, 'changed'))),
+  failing: act(null).mutation(({ ctx }) => ctx.change((tx) => renameThenFail({ ...ctx, db: tx }, 'failed'))),
 }).createCaller(
   (): CallContext => ({
     deps: context.deps,
     request_id: 'test',
-    address: '',
+    address: () => '',
     user_agent: null,
     authorization: `Bearer ${context.api_key}`,
     setHeader: () => {},
@@ -47,6 +51,28 @@ describe('a change', () => {
   test('by `act` that fails stays, because it runs outside a transaction', async () => {
     await expect(caller.outside()).rejects.toMatchObject({ cause: { code: 'too_late' } });
     expect(await accountName()).toBe('outside');
+  });
+});
+
+describe('the change of an `act`', () => {
+  const entriesOf = (action: string) =>
+    db
+      .select({ kind: auditEvents.kind, transaction: sql<string>`${auditEvents}.xmin::text` })
+      .from(auditEvents)
+      .where(eq(auditEvents.action, action));
+
+  test('stores the entry of the call once, in its transaction', async () => {
+    await caller.changing();
+    expect(await accountName()).toBe('changed');
+    const entries = await entriesOf('changing');
+    expect(entries.map(({ kind }) => kind).toSorted()).toEqual(['call', 'change']);
+    expect(new Set(entries.map(({ transaction }) => transaction)).size).toBe(1);
+  });
+
+  test('leaves neither change nor entry if it fails', async () => {
+    await expect(caller.failing()).rejects.toMatchObject({ cause: { code: 'too_late' } });
+    expect(await accountName()).toBe('changed');
+    expect(await entriesOf('failing')).toEqual([]);
   });
 });
 

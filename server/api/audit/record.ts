@@ -76,10 +76,10 @@ export async function recordAndAttribute(tx: Db, call: AuditedCall, resource: Re
 }
 
 /** The same database, with transactions that attribute their changes to the call. */
-export function attributing(db: Db, call: AuditedCall): Db {
+export function attributing(db: Db, callOf: () => AuditedCall): Db {
   const transaction: Db['transaction'] = (work, config) =>
     db.transaction(async (tx) => {
-      await attribute(tx, call);
+      await attribute(tx, callOf());
       return work(tx);
     }, config);
   return Object.assign(Object.create(db) as Db, { transaction });

@@ -75,11 +75,15 @@ const REFUSED = [401, 403, 429];
 /** What is recorded of the context of an error. */
 const RECORDED = ['required_permission', 'provider'];
 
-/** Records an error that refuses the caller. Other errors, and one that was recorded before, are ignored. */
-export async function recordRefusal(deps: Deps, error: unknown, call: AuditedCall): Promise<void> {
+/**
+ * Records an error that refuses the caller. Other errors, and one that was recorded before, are ignored. `callOf` is called
+ * for those that are recorded: to look up an address takes as long as to check a request.
+ */
+export async function recordRefusal(deps: Deps, error: unknown, callOf: () => AuditedCall): Promise<void> {
   const refused = apiErrorIn(error);
   if (!refused || !REFUSED.includes(refused.status) || recorded.has(refused)) return;
   recorded.add(refused);
+  const call = callOf();
   const counter = counters.get(deps) ?? new Refusals(deps);
   counters.set(deps, counter);
   const { code, context } = refused;

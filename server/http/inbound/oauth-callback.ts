@@ -26,7 +26,7 @@ export const oauthCallback =
       return outcome.error === null ? completedPage(outcome.code) : failedPage(exchange, outcome.error);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      await recordRefusal(deps, error, call);
+      await recordRefusal(deps, error, () => call);
       return failedPage(exchange, error);
     }
   };

@@ -23,7 +23,7 @@ export function webhookRoutes(deps: Deps): PathRoutes {
       );
       return Response.json({ status });
     } catch (error) {
-      await recordRefusal(deps, error, refusedCall(exchange, source));
+      await recordRefusal(deps, error, () => refusedCall(exchange, source));
       throw error;
     }
   };

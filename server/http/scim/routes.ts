@@ -114,7 +114,7 @@ function handlerOf(deps: Deps, { route, resource, work }: { route: string; resou
       if (!answer) return new Response(null, { status: 204 });
       return scimResponse(answer, { status: request.method === 'POST' ? 201 : 200 });
     } catch (error) {
-      await recordRefusal(deps, error, call);
+      await recordRefusal(deps, error, () => call);
       return errorResponse(deps, error, request_id);
     }
   };

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { idInBody } from '../../api/wire-types.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { ApiError } from '../../platform/errors.ts';
+import { readCatalog } from './catalog.ts';
 import { planNewStreams } from './create.ts';
 import { CreateConnectionRequest } from './schema.ts';
 import { resolveSides } from './streams/references.ts';
@@ -39,7 +40,10 @@ export type ConnectionFinding = z.infer<typeof ConnectionFinding>;
 export async function checkConnection(ctx: Ctx, input: CheckConnectionRequest): Promise<ConnectionFinding[]> {
   const sides = await resolveSides(ctx, input, { lock: null });
   try {
-    const { findings } = await planNewStreams(ctx, input, sides);
+    const { findings } = await planNewStreams(ctx, input, {
+      ...sides,
+      catalog: await readCatalog(ctx, sides.source.id),
+    });
     return findings.map(({ code, message, field, stream_name }) => ({ code, message, field, stream_name }));
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 400) throw error;

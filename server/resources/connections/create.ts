@@ -1,9 +1,10 @@
 import { and, eq, isNull, sql } from 'drizzle-orm';
+import { pipelined } from '../../../db/pipelined.ts';
 import { type AccountConnectorRow, connections } from '../../../db/schema/index.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { kindOf } from '../../pipeline/connection-kind.ts';
 import { checkSchedule, MANUAL, nextRunAt } from '../../pipeline/schedule.ts';
-import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
+import { type ActCtx, actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import { duplicateName, refuseDuplicateName } from '../../api/duplicate-name.ts';
 import type { AccountPlan } from '../../billing/account-plan.ts';
 import { requireFeature, requireSchedule } from '../../billing/limits.ts';
@@ -23,14 +24,14 @@ import { getConnection } from './service.ts';
 import { storeStreams } from './streams/store.ts';
 import { checkedPlan, refuseFindings, type StreamFinding } from './streams/check.ts';
 import { lockTables } from '../../catalog/written-tables.ts';
-import type { PlannedStream } from './streams/selection.ts';
+import type { CatalogStream, PlannedStream } from './streams/selection.ts';
 
 /**
  * Creates a connection. A source without a catalog is discovered before the transaction begins. If it takes its time, a
  * task goes on with the discovery: a connection without named streams exists at once and gets its streams from the task.
  */
 export async function createConnection(
-  ctx: Ctx,
+  ctx: ActCtx,
   input: CreateConnectionRequest & UsageInput,
 ): Promise<ConnectionSchema> {
   if (input.run_immediately) requirePermission(ctx, 'connections.run');
@@ -42,7 +43,7 @@ export async function createConnection(
   const { all_ms, named_ms } = ctx.deps.discovery_waits;
   const discovered = await ensureCatalog(ctx, source, needsCatalog ? named_ms : all_ms);
   if (!discovered && needsCatalog) await refuseUndiscovered(ctx, source);
-  const id = await ctx.db.transaction(async (db) => {
+  const id = await ctx.change(async (db) => {
     const connection_id = await insertConnection({ ...ctx, db }, input, discovered ? 'share' : 'no key update');
     if (!discovered) await discoverCatalogTask({ ...ctx, db }, { account_connector_id: source.id, connection_id });
     return connection_id;
@@ -66,17 +67,20 @@ async function insertConnection(
   input: CreateConnectionRequest & UsageInput,
   lock: 'share' | 'no key update',
 ): Promise<string> {
-  const sides = await resolveSides(ctx, input, { lock });
+  const [sides, catalog, account] = await pipelined(
+    () => resolveSides(ctx, input, { lock }),
+    () => readCatalog(ctx, input.source_id),
+    () => accountPlan(ctx),
+  );
   refuseUnkeptRejects(input, sides.destination_connector);
-  if (input.schedule) {
-    requireContinuous(input.schedule, { ...sides, catalog: await readCatalog(ctx, sides.source.id) });
-  }
-  await lockTables(ctx.db, ctx.principal.account_id);
-  await refuseTakenName(ctx, input.name);
-  const { planned, findings } = await planNewStreams(ctx, input, sides);
+  if (input.schedule) requireContinuous(input.schedule, { ...sides, catalog });
+  const [, , { planned, findings }] = await pipelined(
+    () => lockTables(ctx.db, ctx.principal.account_id),
+    () => refuseTakenName(ctx, input.name),
+    () => planNewStreams(ctx, input, { ...sides, catalog }),
+  );
   refuseFindings(findings);
   if (input.run_immediately) await requireReadyConnectors(ctx.db, [sides.source.id, sides.destination.id]);
-  const account = await accountPlan(ctx);
   await checkPlan(ctx, account, { input, sides });
   const inserting = ctx.db
     .insert(connections)
@@ -84,9 +88,11 @@ async function insertConnection(
     .returning();
   const [connection] = await refuseDuplicateName('connection', inserting);
   if (!connection) throw new Error('the insert returned no row');
-  await storeStreams(ctx, connection, { before: [], planned });
   const ends = [sides.source, sides.destination];
-  await emitConnectionEvent(ctx, 'connection_created', { connection, changed_fields: [], ends });
+  await pipelined(
+    () => emitConnectionEvent(ctx, 'connection_created', { connection, changed_fields: [], ends }),
+    () => storeStreams(ctx, connection, { before: [], planned }),
+  );
   if (input.run_immediately) {
     await startRun(ctx.db, ctx.deps, { connection, account, trigger_type: 'api', actor: actorOf(ctx.principal) });
   }
@@ -124,13 +130,12 @@ export type NewStreams = Pick<
 export async function planNewStreams(
   ctx: Ctx,
   input: NewStreams,
-  sides: Sides,
+  sides: Sides & { catalog: CatalogStream[] },
 ): Promise<{ planned: PlannedStream[]; findings: StreamFinding[] }> {
-  const catalog = await readCatalog(ctx, sides.source.id);
+  const { catalog, source_connector, destination_connector, destination } = sides;
   const from = input.copy_field_mapping_from_connection_id;
   const asked = input.streams ?? null;
   const requests = from ? await withCopiedFields(ctx, { from, sides, catalog, requests: asked }) : asked;
-  const { source_connector, destination_connector, destination } = sides;
   const selection = {
     catalog,
     source_connector,

@@ -13,11 +13,9 @@ const FAILING_AFTER = 3;
 /** A connection in its wire form. */
 export function presentConnection(record: ConnectionRecord, now: Date): ConnectionSchema {
   const { connection, last_run, active_run_id, log_lag } = record;
-  const { run_counter: _counter, deleted_at: _deleted, locked_from: _locked, ...known } = connection;
-  const { ticking_since: _ticking, delay_told_at: _told, ...shown } = known;
   const schedule = presentSchedule(connection);
   return {
-    ...shown,
+    ...connection,
     // A continuous connection has no ticks: its next run begins when the one before it ends.
     next_run_at: isContinuous(connection.schedule) ? null : connection.next_run_at,
     consistency_in_effect: canShowOneMoment(record) ? connection.consistency : 'stream',

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import { accountConnectors, connections, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
@@ -63,11 +63,15 @@ const side = <Connector extends Columns<'id' | 'name' | 'connector_name' | 'stat
   parameters: connector.parameters as Connector['parameters'],
 });
 
+/** The columns of a connection that responses show. */
+const { run_counter: _counter, deleted_at: _deleted, locked_from: _locked, ...known } = getTableColumns(connections);
+const { ticking_since: _ticking, delay_told_at: _told, ...shown } = known;
+
 /** Selects connections with everything in a response, in one statement. */
 const select = (db: Db) =>
   db
     .select({
-      connection: connections,
+      connection: shown,
       source: side(source),
       destination: side(destination),
       created_by: person(creator),
@@ -103,7 +107,7 @@ const freshAt = sql<string | null>`(
 export const selectSummaries = (db: Db, where: SQL | undefined) =>
   db
     .select({
-      connection: connections,
+      connection: shown,
       source: side(source),
       destination: side(destination),
       last_run: lastRunJson,

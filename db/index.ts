@@ -1,7 +1,6 @@
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { alone } from './advisory-lock.ts';
-import * as schema from './schema/index.ts';
 import { preparing } from './prepared-statements.ts';
 import type { Db } from './types.ts';
 
@@ -78,7 +77,7 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
   const watch = postgres(url, { ...settings, max: 1 });
   const pools = [client, locks, watch];
   return {
-    db: drizzle(preparing(client), { schema }),
+    db: drizzle(preparing(client)),
     url,
     listen: async (channel, heard) => {
       const { unlisten } = await client.listen(channel, heard);

@@ -7,7 +7,6 @@ import { BackupError, type BackupManifest, listTables, objectFile, readTable, ve
 import { migrateDatabase, migrateTo } from './migrate.ts';
 import journal from './migrations/meta/_journal.json' with { type: 'json' };
 import { UNFINISHED_RESTORE } from './pinned-key.ts';
-import * as schema from './schema/index.ts';
 import type { Db } from './types.ts';
 
 interface RestoreTarget {
@@ -116,6 +115,6 @@ async function complete(
 ): Promise<void> {
   await client.unsafe('begin');
   await client`update installation set key_id = ${manifest.key_id}`;
-  await afterwards(drizzle(client, { schema }));
+  await afterwards(drizzle(client));
   await client.unsafe('commit');
 }

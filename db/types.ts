@@ -1,6 +1,5 @@
 import type { PgDatabase } from 'drizzle-orm/pg-core';
 import type { PostgresJsQueryResultHKT } from 'drizzle-orm/postgres-js';
-import type * as schema from './schema/index.ts';
 
 /** A connection or a transaction: services accept either. */
-export type Db = PgDatabase<PostgresJsQueryResultHKT, typeof schema>;
+export type Db = PgDatabase<PostgresJsQueryResultHKT>;

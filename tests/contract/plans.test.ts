@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
-import * as schema from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -30,7 +29,7 @@ const service = await testDeps();
 const client = postgres(service.url, { max: 2, onnotice: () => {} });
 const sent: { text: string; values: unknown[] }[] = [];
 const logger = { logQuery: (text: string, values: unknown[]) => void sent.push({ text, values }) };
-const watched = createApp({ ...service.deps, db: drizzle(client, { schema, logger }) });
+const watched = createApp({ ...service.deps, db: drizzle(client, { logger }) });
 const world = await makeWorld(service, { account_id: service.account_id, call: testApi(service).call });
 const connection_id = world.connection_id![0]!;
 await fillAccount(

@@ -20,6 +20,8 @@ export interface Database {
   untilUnresponsive(options: { within_ms: number }): Promise<void>;
   /** Fails all queries and transactions that wait for the server. Later ones connect again. */
   failPending(error: Error): void;
+  /** Whether work waits for an answer of the server, or is within a transaction. */
+  isAwaited(): boolean;
   /** The pool of this process at this moment. */
   pool(): PoolState;
   close(): Promise<void>;
@@ -86,7 +88,8 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
     alone: (lock, work) => alone(locks, lock, work),
     askTime: ({ within_ms }) => askTime(watch, within_ms),
     untilUnresponsive: ({ within_ms }) => untilUnresponsive(watch, within_ms),
-    pool: () => (client as postgres.Sql & { stats(): PoolState }).stats(),
+    isAwaited: () => [client, locks].map(stateOf).some(({ busy, waiting }) => busy + waiting > 0),
+    pool: () => stateOf(client),
     failPending: (error) => pools.forEach((pool) => reset(pool, error)),
     close: async () => {
       await Promise.all(pools.map((pool) => pool.end({ timeout: 5 })));
@@ -94,7 +97,8 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
   };
 }
 
-/** Added to the driver by the patch in db/patches. */
+/** Both are added to the driver by the patch in db/patches. */
+const stateOf = (pool: postgres.Sql) => (pool as postgres.Sql & { stats(): PoolState }).stats();
 const reset = (pool: postgres.Sql, error: Error) => (pool as postgres.Sql & { reset(error: Error): void }).reset(error);
 
 async function askTime(watch: postgres.Sql, within_ms: number): Promise<number> {

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import postgres from 'postgres';
+import { startClock } from '../../db/clock.ts';
 import { openDatabase } from '../../db/index.ts';
 import { until } from '../support/until.ts';
 import { testServerUrl } from '../support/postgres.ts';
@@ -79,4 +80,19 @@ test('queries one after the other share a connection, also after several at once
   for (let at = 0; at < 4; at += 1) alone.add(await ask());
   await pool.close();
   expect([together.size, alone.size]).toEqual([4, 1]);
+});
+
+test('the clock of the database is read again and again while work waits for its server', async () => {
+  let reads = 0;
+  const askTime: typeof database.askTime = (options) => {
+    reads += 1;
+    return database.askTime(options);
+  };
+  const clock = await startClock({ ...database, askTime }, { unresponsive_after_ms: 10_000, log: { warn: () => {} } });
+  const ended = Promise.withResolvers<void>();
+  const working = database.db.transaction(() => ended.promise);
+  await until(() => reads >= 3);
+  ended.resolve();
+  await working;
+  await clock.stop();
 });

@@ -44,7 +44,7 @@ const pauseOf = async (id: string) => {
   return row?.minutes ?? null;
 };
 const tick = async (id: string) => {
-  await db.update(connections).set({ next_run_at: sql`now()` }).where(eq(connections.id, id));
+  await db.update(connections).set({ next_run_at: sql`now() - interval '1 second'` }).where(eq(connections.id, id));
   await fireDue(service.deps);
   const query = db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, id));
   const [run] = await query.orderBy(desc(connectionRuns.number)).limit(1);

@@ -176,7 +176,8 @@ describe('the scheduler', () => {
       const created = await skewed(() => make.connection({ schedule: { type: 'interval', interval_minutes: 60 } }));
       const minutesAhead = (Date.parse(created.next_run_at) - Date.now()) / 60_000;
       expect(minutesAhead).toBeGreaterThan(55);
-      expect(minutesAhead).toBeLessThanOrEqual(60);
+      // The estimate of its clock may be milliseconds ahead.
+      expect(minutesAhead).toBeLessThan(61);
     });
   });
 

@@ -69,65 +69,46 @@ const refused = (what: string) => ({
   'a wrong address': { answer: status(404), code: 'not_found', place: what },
 });
 
+/** A source of JSON over HTTP: a `refusal` names the place or what the service says, and everything else the place. */
+const ofJson = (source: Kind['source'], { path, refusal }: { path: string; refusal: string }): Kind => ({
+  source,
+  path,
+  stream: 'items',
+  good: items(GOOD),
+  cases: {
+    ...refused(refusal),
+    'a malformed answer': { answer: () => new Response('<html>'), code: 'malformed_json', place: path },
+    'half an answer': {
+      answer: () => new Response('{"items": [{"id": 1}, {"i'),
+      code: 'malformed_json',
+      place: 'character',
+    },
+    'wrong types': { answer: items([{ id: 'one', at: null }]), code: 'value_does_not_fit', place: 'id' },
+    'an answer without the records': {
+      answer: () => Response.json({ data: [] }),
+      code: 'records_missing',
+      place: 'has no records at',
+    },
+  },
+});
+
+const definition = {
+  base_url: server.url,
+  retries: { max_attempts: 1 },
+  streams: [
+    { name: 'items', request: { path: '/api/items' }, records: 'items', schema: { type: 'object', properties } },
+  ],
+};
+
 const KINDS: Record<string, Kind> = {
-  http_api: {
-    source: {
-      name: 'http_api',
-      parameters: {
-        definition: JSON.stringify({
-          base_url: server.url,
-          retries: { max_attempts: 1 },
-          streams: [
-            {
-              name: 'items',
-              request: { path: '/api/items' },
-              records: 'items',
-              schema: { type: 'object', properties },
-            },
-          ],
-        }),
-      },
-    },
-    path: '/api/items',
-    stream: 'items',
-    good: items(GOOD),
-    cases: {
-      ...refused('the service says why'),
-      'a malformed answer': { answer: () => new Response('<html>'), code: 'malformed_json', place: '/api/items' },
-      'half an answer': {
-        answer: () => new Response('{"items": [{"id": 1}, {"i'),
-        code: 'malformed_json',
-        place: 'character',
-      },
-      'wrong types': { answer: items([{ id: 'one', at: null }]), code: 'value_does_not_fit', place: 'id' },
-      'an answer without the records': {
-        answer: () => Response.json({ data: [] }),
-        code: 'records_missing',
-        place: 'has no records at',
-      },
-    },
-  },
-  airbyte_manifest: {
-    source: { name: 'airbyte_manifest', parameters: { manifest: JSON.stringify(manifest) } },
-    path: '/manifest/items',
-    stream: 'items',
-    good: items(GOOD),
-    cases: {
-      ...refused('/manifest/items'),
-      'a malformed answer': { answer: () => new Response('<html>'), code: 'malformed_json', place: '/manifest/items' },
-      'half an answer': {
-        answer: () => new Response('{"items": [{"id": 1}, {"i'),
-        code: 'malformed_json',
-        place: 'character',
-      },
-      'wrong types': { answer: items([{ id: 'one', at: null }]), code: 'value_does_not_fit', place: 'id' },
-      'an answer without the records': {
-        answer: () => Response.json({ data: [] }),
-        code: 'records_missing',
-        place: 'has no records at',
-      },
-    },
-  },
+  http_api: ofJson(
+    { name: 'http_api', parameters: { definition: JSON.stringify(definition) } },
+    { path: '/api/items', refusal: 'the service says why' },
+  ),
+  airbyte_manifest: ofJson(
+    { name: 'airbyte_manifest', parameters: { manifest: JSON.stringify(manifest) } },
+    { path: '/manifest/items', refusal: '/manifest/items' },
+  ),
   file: {
     source: { name: 'file', parameters: { location: 'http', urls: [`${server.url}/files/items.csv`] } },
     path: '/files/items.csv',

@@ -98,6 +98,13 @@ describe('an answer', () => {
     expect(await rowsOf(gzipSync('a,b\n1,2\n'), gzip, ab)).toEqual([['1', '2']]);
   });
 
+  // Airbyte's CDK takes the first record without fields for the end of all streams.
+  test('has no rows for records without fields, also after transformations', async () => {
+    const body = '[{"id":1},{},{"id":null},{"gone":1},{"id":2}]';
+    const transformations = [{ type: 'RemoveFields', field_pointers: [['gone']] }];
+    expect(await rowsOf(body, { type: 'JsonDecoder' }, { transformations })).toEqual([['1'], [null], ['2']]);
+  });
+
   test('that is a list is searched item by item', async () => {
     const selector = { extractor: { type: 'DpathExtractor', field_path: ['item'] } };
     const body = '[{"item":{"id":1}},{"item":[{"id":2},{"id":3}]},{}]';

@@ -39,6 +39,14 @@ describe('responses in other formats', () => {
   });
 });
 
+test('records without any field are no rows, and count for their page', async () => {
+  const pages = [[{ a: 1 }, {}, { a: null }], [{}, {}], [{ a: 2 }]];
+  server.on('/items', ({ query }) => Response.json(pages[Number(query.page)] ?? []));
+  const request = { path: '/items', query: { page: '{{ page.number }}' } };
+  const { rows } = await read({ request, pagination: { type: 'page_number', start: 0 } });
+  expect(rows).toEqual([['1'], [null], ['2']]);
+});
+
 describe('a list in the records', () => {
   const items = { path: 'lines', fields: { order_id: 'id', at: 'updated_at' } };
   const orders = [

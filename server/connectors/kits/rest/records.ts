@@ -44,6 +44,15 @@ export function recordsOf(found: unknown): ApiRecord[] {
 const isRecord = (item: unknown): item is ApiRecord =>
   typeof item === 'object' && item !== null && !Array.isArray(item) && rawNumber(item) === null;
 
+/** The page without records that have no field: they say nothing, and would be rows of NULL. */
+export const withoutEmpty = <Page extends RecordPage>(page: Page): Page =>
+  page.records.some(isEmpty) ? { ...page, records: page.records.filter((record) => !isEmpty(record)) } : page;
+
+function isEmpty(record: ApiRecord): boolean {
+  for (const _ in record) return false;
+  return true;
+}
+
 /** The first records of a stream, from which columns are inferred. The pages are closed afterwards. */
 export async function firstRecords(pages: AsyncIterable<{ records: ApiRecord[] }>, max: number): Promise<ApiRecord[]> {
   const records: ApiRecord[] = [];

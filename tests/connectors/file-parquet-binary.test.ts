@@ -203,6 +203,22 @@ test('types without a binary reader are written as text', async () => {
   ]);
 });
 
+test('columns that the engine masks are taken as texts in binary form', async () => {
+  await sides.source.sql.unsafe(
+    `create table veiled as select g as id, md5(g::text) as note from generate_series(1, 9) g`,
+  );
+  const stream = await streamNamed(sides.source, 'veiled');
+  const target = targetOf(stream);
+  const [id, note] = target.columns;
+  const masked = { ...note!, source_type: null, dialect: null, masked: true };
+  const writer = await fileDestination.open(destination('veiled'), { ...target, columns: [id!, masked] });
+  expect(writer.byteFormats).toEqual(['pgcopy-binary', 'pgcopy-text']);
+  await writer.pipe!(await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(stream), 'pgcopy-binary'));
+  await writer.finish(null);
+  const from = `read_parquet('${join(root, 'veiled', 'veiled', '*.parquet')}')`;
+  expect(await rowsOf(`SELECT count(*)::INTEGER, bool_and(note = md5(id::VARCHAR)) FROM ${from}`)).toEqual([[9, true]]);
+});
+
 test('a value that does not fit is reported with row and column, and nothing remains', async () => {
   await sides.source.sql.unsafe(`create table misfit as select g as id, 1.5::numeric(9,2) as amount from generate_series(1, 5000) g;
     update misfit set amount = 'NaN' where id = 4321;

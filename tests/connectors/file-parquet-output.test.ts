@@ -117,6 +117,26 @@ test('a long stream becomes several files, which one commit makes visible', asyn
   expect(readdirSync(root).filter((name) => name.startsWith('.'))).toEqual([]);
 });
 
+test.each([4_000, 200_000, 1_500_000])(
+  'as bytes: rows of %d characters fit into the memory of the engine',
+  async (width) => {
+    const count = Math.ceil(80_000_000 / width);
+    const text = (id: number) =>
+      new Bun.MD5()
+        .update(String(id))
+        .digest('hex')
+        .repeat(Math.ceil(width / 32));
+    function* batches() {
+      for (let id = 0; id < count; id += 1) yield [[String(id), text(id)]];
+    }
+    const path = `width-${width}`;
+    expect(await piped(path, batches())).toMatchObject({ rows_loaded: count });
+    const found = await readBack(path, ['id', 'text']);
+    expect(found.filter(([id, cell]) => cell !== text(Number(id)))).toEqual([]);
+    expect(new Set(found.map(([id]) => id)).size).toBe(count);
+  },
+);
+
 test('a value that does not fit is a DataError without a path of this machine, and nothing remains', async () => {
   const error = await piped('bad', [[['no number', 'x']]]).catch((reason: unknown) => reason);
   expect(error).toMatchObject({ code: 'value_does_not_fit' });

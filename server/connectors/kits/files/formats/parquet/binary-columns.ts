@@ -27,7 +27,9 @@ const [MOST, LEAST] = [0x7fffffff, -0x80000000];
 const LONG_TEXT = 192;
 
 /** Null for a type that cannot be read in binary form. */
-export function binaryColumn({ source_type, dialect }: TargetColumn): BinaryColumn | null {
+export function binaryColumn({ source_type, dialect, masked }: TargetColumn): BinaryColumn | null {
+  // Masks leave texts, whatever the type at the source.
+  if (masked) return COLUMNS.text!;
   if (dialect !== 'postgres' || source_type === null) return null;
   const decimal = /^numeric\((\d+),(\d+)\)$/.exec(source_type);
   if (decimal) return decimalColumn(Number(decimal[1]), Number(decimal[2]));

@@ -5,6 +5,7 @@ import type { TargetColumn } from '../../../../contract/connector.ts';
 import { decodeCopyText } from '../../../../cells/copy-text.ts';
 import { literal, openDuckDb } from '../../../duckdb/instance.ts';
 import { pathOf, unnamedFile } from '../../stores/local-copy.ts';
+import { CHUNK_ROWS } from './chunk-tables.ts';
 import { castOf, copyToParquet, openParquet } from './output.ts';
 import { PLAIN_TEXT } from './types.ts';
 import type { Draft } from '../../stores/store.ts';
@@ -14,13 +15,15 @@ import type { Segment, SegmentOptions } from '../format.ts';
 export const SEGMENT_BYTES = 64 << 20;
 /** The longest line that DuckDB's CSV reader accepts by default. */
 const MAX_LINE_LENGTH = 2_000_000;
+/** Of lines that DuckDB reads at once. It holds them several times, and with the row group reaches its limit of memory. */
+const MAX_READ_BYTES = 8 << 20;
 const PIECE_BYTES = 1 << 20;
 const NEWLINE = 10;
 
 /** Whole lines of COPY text in an unlinked file. */
 interface LineFile {
   handle: FileHandle;
-  /** Whether any line is too long for DuckDB's reader. */
+  /** Whether its lines are too long for DuckDB's reader. */
   wide: boolean;
 }
 
@@ -38,24 +41,19 @@ export async function* textSegments(
 }
 
 async function* lineFiles(chunks: AsyncIterable<Uint8Array>, scratch: string): AsyncGenerator<LineFile> {
-  let open: (LineFile & { bytes: number; line: number }) | null = null;
+  let open: OpenFile | null = null;
   try {
     for await (const chunk of chunks) {
-      open ??= { handle: await unnamedFile(dirname(scratch)), wide: false, bytes: 0, line: 0 };
+      open ??= await OpenFile.begin(scratch);
       const full = open.bytes + chunk.length >= SEGMENT_BYTES;
       const end = full ? chunk.lastIndexOf(NEWLINE) + 1 : 0;
-      const own = end > 0 ? chunk.subarray(0, end) : chunk;
-      await open.handle.writeFile(own);
-      open.bytes += own.length;
-      open.line = longestLine(own, open);
+      await open.write(end > 0 ? chunk.subarray(0, end) : chunk);
       if (end === 0) continue;
       yield open;
-      const rest: Uint8Array = chunk.subarray(end);
       open = null;
-      if (rest.length === 0) continue;
-      open = { handle: await unnamedFile(dirname(scratch)), wide: false, bytes: rest.length, line: 0 };
-      await open.handle.writeFile(rest);
-      open.line = longestLine(rest, open);
+      if (end === chunk.length) continue;
+      open = await OpenFile.begin(scratch);
+      await open.write(chunk.subarray(end));
     }
     if (open) yield open;
     open = null;
@@ -64,20 +62,38 @@ async function* lineFiles(chunks: AsyncIterable<Uint8Array>, scratch: string): A
   }
 }
 
-/**
- * Marks the segment as wide if it has a line that is too long. Advances by `MAX_LINE_LENGTH` instead of line by line.
- * @returns the length of the last line, which the next chunk may continue
- */
-function longestLine(bytes: Uint8Array, segment: { wide: boolean; line: number }): number {
-  let begun = -segment.line;
-  while (true) {
-    const end = bytes.lastIndexOf(NEWLINE, begun + MAX_LINE_LENGTH);
-    if (end < Math.max(begun, 0)) {
-      segment.wide ||= bytes.length - begun > MAX_LINE_LENGTH;
-      return bytes.length - begun;
+class OpenFile implements LineFile {
+  bytes = 0;
+  wide = false;
+  /** Of the line, and of the lines that DuckDB reads at once, so far. */
+  #line = 0;
+  #read = 0;
+  #lines = 0;
+
+  private constructor(readonly handle: FileHandle) {}
+
+  static async begin(scratch: string): Promise<OpenFile> {
+    return new OpenFile(await unnamedFile(dirname(scratch)));
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    await this.handle.writeFile(bytes);
+    this.bytes += bytes.length;
+    for (let at = 0; at < bytes.length && !this.wide; ) {
+      const end = bytes.indexOf(NEWLINE, at) + 1;
+      this.#measure((end || bytes.length) - at, end > 0);
+      at = end || bytes.length;
     }
-    begun = end + 1;
-    if (begun >= bytes.length) return 0;
+  }
+
+  #measure(bytes: number, isEnd: boolean): void {
+    this.#line += bytes;
+    this.#read += bytes;
+    this.wide = this.#line > MAX_LINE_LENGTH || this.#read > MAX_READ_BYTES;
+    if (!isEnd) return;
+    this.#line = 0;
+    this.#lines = (this.#lines + 1) % CHUNK_ROWS;
+    if (this.#lines === 0) this.#read = 0;
   }
 }
 
@@ -98,7 +114,7 @@ async function writeRead(handle: FileHandle, draft: Draft, columns: TargetColumn
   return draft.keep();
 }
 
-/** Writes cell by cell: DuckDB's reader would allocate sixteen times the longest line for its buffers. */
+/** Writes cell by cell, in tables by size: the reader allocates sixteen times the longest line for its buffers, too. */
 async function writeWide(handle: FileHandle, draft: Draft, columns: TargetColumn[]): Promise<number> {
   const output = await openParquet(draft, columns);
   try {

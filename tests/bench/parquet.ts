@@ -1,8 +1,9 @@
 /** `bun tests/bench/parquet.ts [rows] [rounds]`: Parquet into PostgreSQL and back, against psql \copy and DuckDB's COPY of the same rows as CSV. */
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { startCluster } from './cluster.ts';
+import { quietRounds } from './quiet.ts';
 import { report, type Times } from './report.ts';
 import { runToEnd, type Service, startService } from './service.ts';
 
@@ -52,7 +53,7 @@ try {
   });
   const times: Times = { 'psql \\copy of CSV': [], 'Parquet to pg': [] };
   const back: Times = { 'DuckDB COPY from CSV': [], 'pg to Parquet': [] };
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for await (const _ of quietRounds(ROUNDS)) {
     cluster.psql('dst', `drop table if exists copy_t; create table copy_t (${COLUMNS})`);
     times['psql \\copy of CSV']?.push(
       cluster.time(`psql -qX $DST -c "\\copy copy_t from '${csv}' (format csv, header)"`),
@@ -65,9 +66,11 @@ try {
     rmSync(join(folder, 'out'), { recursive: true, force: true });
     back['pg to Parquet']?.push((await runToEnd(service, out)).seconds);
   }
-  const written = join(folder, 'out', 'run_t', readdirSync(join(folder, 'out', 'run_t'))[0] ?? '');
+  const [ours, theirs] = [join(folder, 'out', 'run_t', '*.parquet'), parquet].map(
+    (path) => `FROM read_parquet('${path}')`,
+  );
   const same = await duck.runAndReadAll(
-    `SELECT count(*)::INT FROM (FROM read_parquet('${written}') EXCEPT ALL FROM read_parquet('${parquet}'))`,
+    `SELECT count(*)::INT FROM ((${ours} EXCEPT ALL ${theirs}) UNION ALL (${theirs} EXCEPT ALL ${ours}))`,
   );
   console.log(`rows that differ: ${String(same.getRows()[0]?.[0])} of ${ROWS}`);
   const megabytes = Math.round(Bun.file(csv).size / 1e6);

@@ -143,6 +143,17 @@ const canShareLog = ({ custom_run_plan_id }: RunRow, read: Read): boolean =>
   findConnector('source', read.source.connector_name)?.replication !== undefined &&
   findConnector('destination', read.destination.connector_name)?.openReplication !== undefined;
 
+/** Whether all live streams of a run share a change log, if its source and destination can do that. */
+export async function readsLogOnly(db: Db, connection_run_id: string): Promise<boolean> {
+  const live = await db
+    .select({ custom_run_plan_id: connectionRuns.custom_run_plan_id })
+    .from(streamRuns)
+    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
+    .where(and(eq(streamRuns.connection_run_id, connection_run_id), inArray(streamRuns.status, LIVE_STREAM)));
+  if (live.some(({ custom_run_plan_id }) => custom_run_plan_id !== null)) return false;
+  return (await sharersOf(db, connection_run_id)).length === live.length;
+}
+
 /** The live streams of a run that are read from one change log. */
 function sharersOf(db: Db, connection_run_id: string): Promise<{ id: string; fresh: boolean }[]> {
   return db

@@ -7,6 +7,7 @@ import { type Cluster, startCluster } from '../bench/cluster.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { followedTables } from '../support/followed-tables.ts';
+import { runEnded } from '../support/pipeline.ts';
 import { postgresParameters, uniqueName } from '../support/resources.ts';
 import { sshdMissing, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
@@ -95,7 +96,48 @@ describe('a destination that cannot apply changes', () => {
 describe('a continuous schedule', () => {
   const continuous = { schedule: { type: 'continuous' } };
 
-  test('is followed until the connection is paused; streams change meanwhile only after that', async () => {
+  test('goes on with other streams in its next run, which begins when they change', async () => {
+    await source`create schema changing`;
+    for (const table of ['kept', 'added', 'left']) {
+      await source.unsafe(
+        `create table changing.${table} (id int primary key); insert into changing.${table} values (1)`,
+      );
+    }
+    const source_id = await logSource({ schemas: ['changing'] });
+    const chosen = { sync_mode: 'incremental', destination_sync_mode: 'append_dedup' };
+    const connection = await follow('kept', {
+      source_id,
+      stream: chosen,
+      connection: { ...continuous, destination_schema: 'changing' },
+    });
+    const shown = async () => (await call('GET', `/connections/${connection.id}`)).body;
+    const arrives = async (table: string, ids: number[]) =>
+      until(async () => {
+        const there = await target.unsafe(`select to_regclass('changing.${table}') is not null as there`);
+        return there[0]!.there && Bun.deepEquals(await idsOf(`changing.${table}`), ids);
+      });
+    await arrives('kept', [1]);
+    const select = (name: string, selected: boolean) =>
+      update(connection, { streams: [{ name, namespace: 'changing', ...chosen, selected }] });
+    const first = (await shown()).active_run_id;
+    for (const name of ['added', 'left']) expect((await select(name, true)).status).toBe(200);
+    await arrives('added', [1]);
+    await arrives('left', [1]);
+    const second = (await shown()).active_run_id;
+    expect(second).not.toBe(first);
+    expect((await runEnded(service, first)).status).toBe('succeeded');
+    expect((await select('left', false)).status).toBe(200);
+    await until(async () => (await shown()).active_run_id !== second && (await shown()).active_run_id !== null);
+    for (const table of ['kept', 'added', 'left']) await source.unsafe(`insert into changing.${table} values (2)`);
+    await arrives('kept', [1, 2]);
+    await arrives('added', [1, 2]);
+    expect(await idsOf('changing.left')).toEqual([1]);
+    await update(connection, { status: 'paused' });
+    await until(async () => (await shown()).active_run_id === null);
+    await call('DELETE', `/connections/${connection.id}`);
+  });
+
+  test('is followed until the connection is paused; a cursor is reset only after that', async () => {
     await source`create table live (id int primary key)`;
     const connection = await follow('live', { connection: continuous });
     expect(connection).toMatchObject({ next_run_at: null, schedule: { type: 'continuous', next_runs: [] } });

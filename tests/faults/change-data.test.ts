@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test';
-import { eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import postgres from 'postgres';
-import { connectionRuns, connections } from '../../db/schema/index.ts';
+import { connectionRuns, connections, connectionStreams } from '../../db/schema/index.ts';
 import { releaseDeadWorkers } from '../../server/runs/worker-deaths.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { closeGate } from '../support/gate.ts';
@@ -180,7 +180,7 @@ test('a worker killed at any step of a group moves each transaction once, and wh
 
 test('a worker killed while a run follows the log shows no total that the source never had', async () => {
   await source.unsafe(`create schema flow; create table flow.giro (id int primary key, n int);
-    create table flow.savings (like flow.giro including all);
+    create table flow.savings (like flow.giro including all); create table flow.late (like flow.giro including all);
     insert into flow.giro select g, 100 from generate_series(1, 20) g;
     insert into flow.savings select g, 100 from generate_series(1, 20) g`);
   const untimed = { interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null };
@@ -199,6 +199,12 @@ test('a worker killed while a run follows the log shows no total that the source
   });
   const { db } = service.deps;
   const runs = () => db.select().from(connectionRuns).where(eq(connectionRuns.connection_id, connection.id));
+  const selectLate = (selected: boolean) =>
+    db
+      .update(connectionStreams)
+      .set({ selected })
+      .where(and(eq(connectionStreams.connection_id, connection.id), eq(connectionStreams.name, 'late')));
+  await selectLate(false);
   let worker = spawnWorker(service);
   // The first copy shows its tables one after the other, in any order.
   const there = () =>
@@ -231,11 +237,15 @@ test('a worker killed while a run follows the log shows no total that the source
   await changes(15);
   worker.kill('SIGKILL');
   await worker.exited;
+  // The worker that takes the run over has not seen the change.
+  await selectLate(true);
   const [run] = await runs();
   const dead = (await getStreamRuns(service, run!.id)).flatMap(({ worker_id }) => worker_id ?? []);
   await releaseDeadWorkers(service.deps, dead);
   worker = spawnWorker(service);
   await changes(15);
+  const isThere = () => destination`select 1 from pg_tables where schemaname = 'flow' and tablename = 'late'`;
+  await until(async () => (await isThere()).length === 1);
   const counts = new Set<number>();
   await source.unsafe(`insert into flow.giro select g, 0 from generate_series(101, ${100 + LARGE_TRANSACTION}) g`);
   await until(

@@ -74,7 +74,9 @@ export class SharedAttempts {
     this.#lead();
     const onError = (error: unknown) => this.deps.log.warn({ err: error }, 'heartbeat failed');
     this.#timer = periodic(() => this.#send(), { every_ms: HEARTBEAT_MS, onError });
-    if (this.is_continuous) this.#rollOverIn(this.deps.config.CONTINUOUS_RUN_MINUTES * 60_000);
+    // Which streams are selected may have changed since another worker began the run.
+    const isTakenOver = this.#live.some(({ claim }) => claim.stream_run.attempt > 1);
+    if (this.is_continuous) this.#rollOverIn(isTakenOver ? 0 : this.deps.config.CONTINUOUS_RUN_MINUTES * 60_000);
   }
 
   heartbeat(): void {

@@ -8,6 +8,7 @@ import {
 import type { StreamSchema } from '../../../connectors/contract/connector.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import type { Ctx } from '../../../api/procedure.ts';
+import { readsLogOnly } from '../../../runs/claim-together.ts';
 import { forgetSentRows } from '../../../runs/delivery/sent-rows.ts';
 import { stateSetTo } from '../../../runs/set-state.ts';
 import { liveRunIds } from '../../access/connection.ts';
@@ -36,7 +37,7 @@ export async function updateStreams(
     (key) => input[key] !== undefined && input[key] !== connection[key],
   );
   if (!streams && !reset_cursor && !moved) return [];
-  await refuseWhileRunning(ctx, connection);
+  if (reset_cursor || moved || !(await rollsOver(ctx, connection))) await refuseWhileRunning(ctx, connection);
   const before = await readStreams(ctx, connection.id);
   const changed: string[] = [];
   const { table_prefix = connection.table_prefix, destination_schema = connection.destination_schema } = input;
@@ -55,6 +56,16 @@ export async function updateStreams(
   }
   if (reset_cursor && (await resetCursors(ctx, { connection, before, reset_cursor }))) changed.push('cursors');
   return changed;
+}
+
+/**
+ * A continuous run ends at a change of its connection, between two transactions, and the next one begins with the new
+ * settings. Streams that it does not read from the log could be tried again with other settings in the middle.
+ */
+async function rollsOver(ctx: Ctx, { id, schedule }: Pick<ConnectionRow, 'id' | 'schedule'>): Promise<boolean> {
+  if (!isContinuous(schedule)) return false;
+  for (const run_id of await liveRunIds(ctx, id)) if (!(await readsLogOnly(ctx.db, run_id))) return false;
+  return true;
 }
 
 export async function refuseWhileRunning(

@@ -1,4 +1,4 @@
-import { and, eq, isNull, ne, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
@@ -41,38 +41,48 @@ export async function foreignTables(
   tables: readonly string[],
 ): Promise<ForeignTable[]> {
   if (tables.length === 0) return [];
+  // First: many connections of an account may write tables of one name into other stores.
+  const own = eq(accountConnectors.account_id, account_id);
+  const named = eq(accountConnectors.connector_name, destination.connector_name);
+  const destinations = await db
+    .select()
+    .from(accountConnectors)
+    .where(and(own, isDestination, named));
+  const schemas = new Map(
+    destinations.flatMap((row) => {
+      const located = storeOf(destination_connector, row);
+      return located?.store === store ? [[row.id, located.schema] as const] : [];
+    }),
+  );
+  if (schemas.size === 0) return [];
   const table = sql`lower(${connections.table_prefix} || coalesce(${connectionStreams.destination_table}, ${connectionStreams.name}))`;
   const wanted = sql`${JSON.stringify(tables.map((name) => name.toLowerCase()))}::jsonb`;
   const rows = await db
-    .select({ connection: connections, stream: connectionStreams, destination: accountConnectors })
+    .select({ connection: connections, stream: connectionStreams })
     .from(connectionStreams)
     .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
-    .innerJoin(accountConnectors, eq(accountConnectors.id, connections.destination_id))
     .where(
       and(
         eq(connections.account_id, account_id),
         isNull(connections.deleted_at),
         connection_id === null ? undefined : ne(connections.id, connection_id),
         eq(connectionStreams.selected, true),
-        eq(accountConnectors.connector_name, destination.connector_name),
+        inArray(connections.destination_id, [...schemas.keys()]),
         sql`${table} in (select jsonb_array_elements_text(${wanted}))`,
       ),
     )
     .orderBy(connections.created_at, connectionStreams.id);
-  return rows.flatMap((row) => {
-    const other = storeOf(destination_connector, row.destination);
-    if (other?.store !== store) return [];
-    const { id, name, destination_schema } = row.connection;
-    return {
-      connection_id: id,
-      connection_name: name,
-      stream_name: row.stream.name,
-      schema: destination_schema ?? other.schema,
-      table: tableName(row.connection, row.stream),
-      shared: row.stream.shared_destination_table,
-    };
-  });
+  return rows.map(({ connection, stream }) => ({
+    connection_id: connection.id,
+    connection_name: connection.name,
+    stream_name: stream.name,
+    schema: connection.destination_schema ?? schemas.get(connection.destination_id)!,
+    table: tableName(connection, stream),
+    shared: stream.shared_destination_table,
+  }));
 }
+
+const isDestination = eq(accountConnectors.connector_type, 'destination');
 
 /**
  * Of streams that are about to be added to a connection, those whose table another stream is written to, by their

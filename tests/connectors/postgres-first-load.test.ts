@@ -10,7 +10,6 @@ import {
   destinationConfig,
   requestOf,
   sourceConfig,
-  streamNamed,
   targetOf,
   twoDatabases,
 } from './postgres-support.ts';
@@ -163,7 +162,10 @@ test.each(['pgcopy-binary', 'pgcopy-text'] as const)(
       create table ${table} (id bigint primary key, note text, amount numeric);
       insert into ${table} select g, repeat('é' || chr(9), g % 50), g * 1.25 from generate_series(1, 3000) g`);
     const { ctx } = sourceConfig(source, { replication: 'logical' });
-    const [stream, reader_id] = [await streamNamed(source, table), crypto.randomUUID()];
+    const stream = (await postgresSource.discover(ctx)).find(({ name }) => name === table)!;
+    const reader_id = crypto.randomUUID();
+    const fields = stream.fields.map(({ path: [name] }) => name);
+    expect(fields).toEqual(['id', 'note', 'amount', '_cdc_operation', '_cdc_committed_at', '_cdc_lsn']);
     const request = requestOf(stream, { sync_mode: 'incremental', reader_id });
     const copies = await postgresSource.replication!.copy(ctx, { reader_id, streams: [request] });
     try {
@@ -173,11 +175,16 @@ test.each(['pgcopy-binary', 'pgcopy-text'] as const)(
       const writer = await postgresDestination.open(to.ctx, target);
       writers.push(writer);
       expect(copies.byteFormats!(0)).toContain(format);
+      expect(writer.byteFormats).toContain(format);
       await writer.pipe!(copies.copy!(0, format));
       await writer.checkpoint(copies.state(0));
-      const sum = `select count(*)::int n, max(id)::int top, md5(string_agg(t::text, '' order by id)) as rows from ${table} t`;
+      const sum = `select count(*)::int n, max(id)::int top,
+        md5(string_agg(row(id, note, amount)::text, '' order by id)) as rows from ${table} t`;
       const [there] = await source.sql.unsafe(`${sum} where id <> 9000`);
       expect((await run(sum))[0]).toEqual(there);
+      const facts = 'select distinct _cdc_operation as operation, _cdc_committed_at as at, _cdc_lsn as lsn';
+      const found = await run(`${facts} from ${table}`);
+      expect(Array.from(found, ({ operation, at, lsn }) => [operation, at, lsn])).toEqual([['read', null, null]]);
       expect(there).toMatchObject({ n: 3000, top: 3000 });
     } finally {
       await copies.close();

@@ -39,7 +39,10 @@ export interface ChangeLines {
   deletes: number;
 }
 
-/** Formats that a source and a destination can pass on as bytes. */
+/**
+ * Formats that a source and a destination can pass on as bytes. In `pgcopy-binary` a column has the type of its source, or,
+ * without one, that which PostgreSQL's columns of its logical type are created with.
+ */
 export type ByteFormat = 'pgcopy-binary' | 'pgcopy-text';
 
 export interface ByteStream {

@@ -51,36 +51,35 @@ export function resumeCondition({ state, cursor_field }: ReadRequest): string[] 
 }
 
 export const canBeBinary = (columns: readonly ReadColumn[]) =>
-  columns.every(({ field, masking }) => masking !== 'none' || hasPortableBinary(field));
+  columns.every(
+    ({ field, masking }) => masking !== 'none' || changeFieldOfRow(field) !== null || hasPortableBinary(field),
+  );
+
+/** A column, or what rows of a table have for a field of changes. */
+const valueOf = (field: Field) => changeFieldOfRow(field) ?? identifier(field.path[0]!);
 
 export function expression({ field, masking }: ReadColumn, form: SelectForm): string {
-  const column = identifier(field.path[0]!);
+  const value = valueOf(field);
   switch (masking) {
     case 'none':
-      return form === 'rows' ? canonical(field) : column;
+      return form === 'rows' ? canonical(field) : value;
     case 'redact':
-      return `case when ${isPresent(column)} then '***' end`;
+      return `case when ${isPresent(value)} then '***' end`;
     case 'hash_sha256':
-      return `case when ${isPresent(column)} then encode(sha256(convert_to(${text(field)}, 'UTF8')), 'hex') end`;
+      return `case when ${isPresent(value)} then encode(sha256(convert_to(${text(field)}, 'UTF8')), 'hex') end`;
     default:
       throw new ConfigurationError('unsupported_masking', `PostgreSQL cannot apply the masking ${masking}`);
   }
 }
 
 /** A composite value that holds a NULL is, by itself, neither null nor not null. */
-const isPresent = (column: string) => `${column} is distinct from null`;
+const isPresent = (value: string) => `${value} is distinct from null`;
 
 /** COPY writes booleans as t and f, a cast as true and false. */
-const canonical = (field: Field) => {
-  const told = changeFieldOfRow(field);
-  if (told) return told;
-  const column = identifier(field.path[0]!);
-  return field.type === 'boolean' ? `${column}::text` : column;
-};
+const canonical = (field: Field) => (field.type === 'boolean' ? `${valueOf(field)}::text` : valueOf(field));
 
 /** format() instead of a cast: a cast of character(n) to text loses its trailing spaces, which COPY keeps. */
-const text = (field: Field) =>
-  field.type === 'boolean' ? canonical(field) : `format('%s', ${identifier(field.path[0]!)})`;
+const text = (field: Field) => (field.type === 'boolean' ? canonical(field) : `format('%s', ${valueOf(field)})`);
 
 const filterField = (request: ReadRequest, filter: Filter) => fieldByPath(request, filter.field.split('.'));
 

@@ -1,6 +1,6 @@
 import type { ByteFormat } from '../../contract/connector.ts';
 import type { ExistingTable, Target } from '../../kits/sql/target.ts';
-import { DIALECT, isBuiltin } from '../connection/types.ts';
+import { columnType, DIALECT, isBuiltin } from '../connection/types.ts';
 
 export interface PgTable extends ExistingTable {
   oid: string;
@@ -21,5 +21,6 @@ const isMaskedText = ({ columns, typed }: PgTarget, at: number): boolean =>
 
 function hasTypeOfSource({ columns, typed }: PgTarget, at: number): boolean {
   const { dialect, source_type } = columns[at]!;
-  return dialect === DIALECT && source_type !== null && isBuiltin(source_type) && typed[at]!.type === source_type;
+  if (source_type === null) return typed[at]!.type === columnType(columns[at]!);
+  return dialect === DIALECT && isBuiltin(source_type) && typed[at]!.type === source_type;
 }

@@ -120,6 +120,16 @@ describe('overwrite', () => {
     expect(await content()).toEqual([[1, 'old']]);
   });
 
+  test('a row without a key is a data error, or rejected alone', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const rows = batchOf([row(2, 'new'), row(null, 'none')]);
+    expect(await errorOf(load({ mode, fence: 2 }, rows))).toMatchObject({ code: 'null_value' });
+    expect(await content()).toEqual([[1, 'old']]);
+    const counts = await load({ mode, fence: 3, stream_run_id: 'third', rejects: { limit: 1 } }, rows);
+    expect(counts).toMatchObject({ rows_loaded: 1, rows_rejected: 1 });
+    expect(await content()).toEqual([[2, 'new']]);
+  });
+
   test('a long-running reader only delays the swap', async () => {
     await load({ mode }, batchOf([row(1, 'old')]));
     const writer = await open({ mode, fence: 2 });

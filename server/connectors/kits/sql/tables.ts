@@ -14,18 +14,23 @@ export const definitions = (
 
 const deletionColumn = ({ identifier, types }: Dialect) => `${identifier(DELETED_AT)} ${types.instant} null`;
 
-/** @param key the primary key of the new table; [] for none. */
+/** @param key the primary key of the new table; [] for none. `filled`: the columns that take no NULL. */
 export async function createTable(
   { session, dialect }: SqlDatabase,
   target: Target,
-  { name, key }: { name: string; key: readonly string[] },
+  { name, key, filled = key }: { name: string; key: readonly string[]; filled?: readonly string[] },
 ): Promise<void> {
   const table = dialect.relation(target.schema, name);
-  await session.query(`create table ${table} (${parts(dialect, target, key).join(', ')}) ${dialect.tableOptions}`);
+  const lines = parts(dialect, target, { key, filled });
+  await session.query(`create table ${table} (${lines.join(', ')}) ${dialect.tableOptions}`);
 }
 
-function parts(dialect: Dialect, target: Pick<Target, 'typed' | 'mode'>, key: readonly string[]): string[] {
-  const all = definitions(dialect, target, key);
+function parts(
+  dialect: Dialect,
+  target: Pick<Target, 'typed' | 'mode'>,
+  { key, filled }: { key: readonly string[]; filled: readonly string[] },
+): string[] {
+  const all = definitions(dialect, target, filled);
   if (target.mode === 'soft_delete') all.push(deletionColumn(dialect));
   if (key.length > 0) all.push(`primary key (${columnList(dialect, key)})`);
   return all;
@@ -36,7 +41,7 @@ export function tableDefinition(dialect: Dialect, target: TableOfStream, schema:
   const key = dialect.hasKeys ? keyOf(target) : [];
   const types = dialect.columnTypes(target.columns, keyOf(target));
   const typed = target.columns.map(({ name }, index) => ({ name, type: types[index]! }));
-  const lines = parts(dialect, { ...target, typed }, key).map((part) => `  ${part}`);
+  const lines = parts(dialect, { ...target, typed }, { key, filled: key }).map((part) => `  ${part}`);
   return `create table ${dialect.relation(schema, target.table)} (\n${lines.join(',\n')}\n) ${dialect.tableOptions}`.trim();
 }
 

@@ -61,7 +61,7 @@ const append = (target: PgTarget): Load =>
 
 /** Until the first commit a missing table is filled under another name, as for `overwrite`: several sessions can do that. */
 function firstAppend(target: PgTarget): Load {
-  const first = aside(target);
+  const first = aside(target, []);
   const later = appendTo(target, true);
   let isFirst = true;
   return {
@@ -103,7 +103,7 @@ function appendTo(target: PgTarget, created = false): Load {
  * `publish`.
  */
 function overwrite(target: PgTarget): Load {
-  const { pending, prepare } = aside(target);
+  const { pending, prepare } = aside(target, target.primary_key);
   const fresh = pending.name;
   return {
     incremental: false,
@@ -118,13 +118,16 @@ function overwrite(target: PgTarget): Load {
   };
 }
 
-/** A new table with a name of its own. */
-function aside(target: PgTarget) {
+/**
+ * A new table with a name of its own. `addKey` gives it its key. It would read all rows once more to find a NULL in columns
+ * that take one: 0.26 instead of 0.17 s of the server for a million rows, where the COPY looks for 0.02 s.
+ */
+function aside(target: PgTarget, filled: readonly string[]) {
   const { connection_id, stream_id, stream_run_id, fence, table } = target;
   const name = derivedName(table, `__new_${shortHash(connection_id, stream_id, stream_run_id, fence)}`);
   const pending: PendingTable = { name, table, phase: 'loading' };
   const prepare: Load['prepare'] = async (session) => {
-    await createTable({ session, dialect: postgres }, target, { name, key: [] });
+    await createTable({ session, dialect: postgres }, target, { name, key: [], filled });
     return { into: relation(target.schema, name), freeze: true };
   };
   return { pending, prepare };
@@ -171,7 +174,8 @@ function firstLoad(target: PgTarget): Load {
     isFirst: true,
     stage,
     async prepare(session) {
-      await createTable({ session, dialect: postgres }, target, { name: target.table, key: [] });
+      const { table: name, primary_key: filled } = target;
+      await createTable({ session, dialect: postgres }, target, { name, key: [], filled });
       return { into: target.relation, freeze: true };
     },
     async complete(session, rejects) {

@@ -1,6 +1,7 @@
 import type { ConnectorContext, ReadRequest } from '../../contract/connector.ts';
 import { BEGIN } from './shared-snapshot.ts';
 import { PgSession } from '../connection/session.ts';
+import { WAITING } from '../connection/waiting.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { literal, relation } from '../connection/sql.ts';
 
@@ -20,7 +21,8 @@ export class Snapshot {
   /** Connections that read or are joining. */
   readers = 1;
   readonly #helpers = new Set<PgSession>();
-  #joining = false;
+  /** How many are joining. One that could not stays among them, so that no other is tried. */
+  #joining = 0;
   #closed = false;
 
   private constructor(
@@ -36,12 +38,16 @@ export class Snapshot {
   }
 
   /**
-   * Opens one more connection, one at a time, and hands it over. If that fails (connection limit, another server behind
-   * a load balancer, a waiting ALTER TABLE), the read continues without it and opens no further ones.
+   * Opens more connections, up to `limit` in all, and hands them over. If that fails (connection limit,
+   * another server behind a load balancer, a waiting ALTER TABLE), the read continues without and opens no further ones.
    */
-  join(use: (session: PgSession) => void): void {
-    if (this.#joining) return;
-    this.#joining = true;
+  join(limit: number, use: (session: PgSession) => void): void {
+    if (this.#joining > 0) return;
+    this.#joining = Math.min(WAITING.more * this.readers, limit - this.readers);
+    for (let left = this.#joining; left > 0; left -= 1) this.#joinOne(use);
+  }
+
+  #joinOne(use: (session: PgSession) => void): void {
     this.readers += 1;
     this.#open().then(
       (session) => this.#handOver(session, use),
@@ -53,7 +59,7 @@ export class Snapshot {
   }
 
   async #handOver(session: PgSession, use: (session: PgSession) => void): Promise<void> {
-    this.#joining = false;
+    this.#joining -= 1;
     // The read has ended in the meantime.
     if (this.#closed) return session.close();
     this.#helpers.add(session);

@@ -106,8 +106,8 @@ interface RangeRead {
 }
 
 /**
- * Each connection takes the next range when it has finished one. The read starts with one connection, and another one
- * joins while it waits for rows: if the destination or this machine is the bottleneck, more connections only cost.
+ * Each connection takes the next range when it has finished one. The read starts with one connection, and more join while
+ * it waits for rows: if the destination or this machine is the bottleneck, more connections only cost.
  */
 async function* readRanges(ctx: Context, { session, request, ranges, copyRange }: RangeRead): AsyncGenerator<Rows> {
   const snapshot = await Snapshot.of(ctx, session, request);
@@ -127,7 +127,7 @@ async function* readRanges(ctx: Context, { session, request, ranges, copyRange }
     const now = { waited: rows.waited(), at: performance.now() };
     const isWaiting = now.waited - seen.waited >= WAITING.share * (now.at - seen.at);
     seen = now;
-    if (isWaiting && snapshot.readers < ranges.readers) snapshot.join((helper) => rows.add(pieces(helper)));
+    if (isWaiting) snapshot.join(ranges.readers, (helper) => rows.add(pieces(helper)));
   };
   const watching = periodic(watch, { every_ms: WAITING.of_ms, jitter: 0, onError: () => {} });
   try {

@@ -83,8 +83,8 @@ class Part {
 
 /**
  * A COPY into one table by as many sessions as its rows wait for. It begins with one, in whose transaction the table was
- * created. Another one joins while most of the time passes in waiting for those there are: a single connection may have
- * a slow line, or a server process that is busy with its rows. Rows are never split: a session that has the beginning of
+ * created. More join while most of the time passes in waiting for those there are: a single connection may have a slow
+ * line, or a server process that is busy with its rows. Rows are never split: a session that has the beginning of
  * a row gets the rest of it.
  */
 export class ParallelCopy {
@@ -99,10 +99,10 @@ export class ParallelCopy {
   #failed: { error: unknown } | null = null;
   #wake = () => {};
   #shared = false;
-  /** Waits for the end of a row to join. */
-  #joining: PgSession | null = null;
-  /** A session is being opened or waits to join, or none can be opened. */
-  #opening = false;
+  /** Wait for the end of a row to join. */
+  #joining: PgSession[] = [];
+  /** How many are being opened or wait to join. One that cannot be opened stays among them, so that no other is tried. */
+  #opening = 0;
   #closed = false;
   #seen = performance.now();
   #waited = 0;
@@ -133,7 +133,7 @@ export class ParallelCopy {
   async end(): Promise<Copied> {
     this.#closed = true;
     const [first, ...others] = this.#parts;
-    await this.#joining?.close();
+    await Promise.all(this.#joining.map((session) => session.close()));
     await Promise.all(
       others.map(async (part) => {
         await part.end();
@@ -156,7 +156,7 @@ export class ParallelCopy {
     bytes: Uint8Array,
     { rows_end, onSent }: { rows_end: number; onSent: (() => void) | undefined },
   ): Promise<void> {
-    const joins = this.#joining !== null && rows_end > 0;
+    const joins = this.#joining.length > 0 && rows_end > 0;
     let rest = bytes;
     if (this.#within) {
       const isCut = rows_end > 0 && (joins || this.#free() !== this.#current);
@@ -198,9 +198,10 @@ export class ParallelCopy {
 
   #open(): void {
     const { sharing } = this.how;
-    if (!sharing || this.#opening || this.#parts.length >= sharing.limit) return;
-    this.#opening = true;
-    void this.#openAnother(sharing);
+    if (!sharing || this.#opening > 0) return;
+    const { length } = this.#parts;
+    this.#opening = Math.min(WAITING.more * length, sharing.limit - length);
+    for (let left = this.#opening; left > 0; left -= 1) void this.#openAnother(sharing);
   }
 
   async #openAnother(sharing: Sharing): Promise<void> {
@@ -208,7 +209,7 @@ export class ParallelCopy {
       const session = await sharing.open();
       this.#helpers.push(session);
       if (this.#closed) await session.close();
-      else this.#joining = session;
+      else this.#joining.push(session);
     } catch (error) {
       if (!this.#closed) sharing.refused(error);
     }
@@ -216,9 +217,9 @@ export class ParallelCopy {
 
   /** Between two rows. */
   async #join(): Promise<void> {
-    const session = this.#joining!;
+    const sessions = this.#joining.splice(0);
     const [first] = this.#parts;
-    [this.#joining, this.#opening] = [null, false];
+    this.#opening -= sessions.length;
     if (!this.#shared) {
       await first.end();
       await this.how.sharing!.share();
@@ -226,9 +227,13 @@ export class ParallelCopy {
       first.restart(this.how.begin(first.session, true));
       this.#sign(first);
     }
-    const part = this.#partOf(session);
-    this.#sign(part);
-    this.#parts.push(part);
+    for (const session of sessions) {
+      const part = this.#partOf(session);
+      this.#sign(part);
+      this.#parts.push(part);
+    }
+    // What these have not been waited for yet says nothing.
+    [this.#seen, this.#waited] = [performance.now(), 0];
   }
 
   #partOf(session: PgSession): Part {

@@ -3,6 +3,7 @@ import type { ChangedValues } from '../../cells/value-gate.ts';
 import { changedByCopy } from '../../kits/sql/gate.ts';
 import { adaptTable } from '../../kits/sql/tables.ts';
 import type { PgSession } from '../connection/session.ts';
+import { INDEX_MEMORY } from '../connection/sort-memory.ts';
 import { columnList, derivedName, identifier, literal, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
 import { lockTables } from './locks.ts';
@@ -52,6 +53,7 @@ export async function addKey(session: PgSession, target: PgTarget, fresh: string
   if (target.primary_key.length === 0) return;
   const name = identifier(derivedName(fresh, '_pkey'));
   const key = `add constraint ${name} primary key (${columnList(target.primary_key)})`;
+  session.ahead(INDEX_MEMORY);
   await session.query(`alter table ${relation(target.schema, fresh)} ${key}`, { slow: true });
 }
 

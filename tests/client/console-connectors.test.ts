@@ -94,7 +94,7 @@ test('a connector is added from a manifest, used by a source, and updated once i
   await card.locator('img').waitFor();
   await card.click();
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Our shop');
-  await page.getByRole('textbox', { name: 'Secrets' }).fill('{"token": "the-secret-token"}');
+  await page.getByRole('textbox', { name: 'API token' }).fill('the-secret-token');
   await page.getByRole('button', { name: 'Test and save' }).click();
   await page.getByRole('heading', { name: 'Our shop', level: 1 }).waitFor();
   const source_id = new URL(page.url()).pathname.split('/').at(-1)!;

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import type { Parameter } from './parameter-values.ts';
 
 export interface FieldProps {
-  parameter: Parameter;
+  parameter: Parameter & { multiline?: boolean };
   value: unknown;
   /** Labels by value; suggestions for a free-text field. */
   options: Record<string, string>;

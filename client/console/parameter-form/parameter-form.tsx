@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { isVisible, type Parameter, type ParameterValues } from './parameter-values.ts';
 import { ParameterField } from './parameter-field.tsx';
+import { SpecForm } from './specification/spec-form.tsx';
 import type { ParameterFormState } from './use-parameter-form.ts';
 
 const GROUPS: Record<Parameter['group'], string> = {
@@ -21,9 +22,11 @@ interface ParameterFormProps {
 
 /** Fields for a connector's parameters, by group, with the advanced ones collapsed. The catalog alone defines them. */
 export function ParameterForm({ form, stored = {}, account_connector_id, disabled = false }: ParameterFormProps) {
-  const visible = form.parameters.filter(
-    (parameter) => form.repeated.has(parameter.name) || isVisible(parameter, form),
-  );
+  const hasSpec = form.parameters.some(({ json_schema }) => json_schema !== null);
+  const visible = form.parameters
+    .filter((parameter) => form.repeated.has(parameter.name) || isVisible(parameter, form))
+    // The fields of a specification include its secrets.
+    .filter(({ name }) => !(hasSpec && name === 'secrets'));
   const groups = Object.keys(GROUPS) as Parameter['group'][];
   return (
     <div className="stack">
@@ -33,9 +36,16 @@ export function ParameterForm({ form, stored = {}, account_connector_id, disable
         return (
           <Group key={group} title={GROUPS[group]} isFolded={group === 'advanced'} isNamed={group !== 'connection'}>
             <div className="fields">
-              {parameters.map((parameter) => (
-                <ParameterField key={parameter.name} {...{ parameter, form, stored, account_connector_id, disabled }} />
-              ))}
+              {parameters.map((parameter) =>
+                parameter.json_schema ? (
+                  <SpecForm key={parameter.name} {...{ schema: parameter.json_schema, form, stored, disabled }} />
+                ) : (
+                  <ParameterField
+                    key={parameter.name}
+                    {...{ parameter, form, stored, account_connector_id, disabled }}
+                  />
+                ),
+              )}
             </div>
           </Group>
         );

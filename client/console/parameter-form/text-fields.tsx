@@ -5,11 +5,14 @@ import { MASK } from './parameter-values.ts';
 /** The catalog does not mark multi-line texts. */
 const MULTILINE = /definition|manifest|_ca$|sql|private_key/;
 
+const isMultiline = (parameter: FieldProps['parameter']) =>
+  parameter.type === 'object' || parameter.multiline === true || MULTILINE.test(parameter.name);
+
 type Typed = { currentTarget: { value: string } };
 
 export function TextField({ parameter, value, frame, onChange }: FieldProps) {
   const typed = { value: textOf(value), onChange: (event: Typed) => onChange(event.currentTarget.value) };
-  if (parameter.type === 'object' || MULTILINE.test(parameter.name)) {
+  if (isMultiline(parameter)) {
     return (
       <Textarea
         {...frame}
@@ -54,7 +57,7 @@ export function SecretField({ parameter, value, isStored, frame, onChange }: Fie
     spellCheck: false,
     onChange: (event: Typed) => onChange(event.currentTarget.value === '' ? untouched : event.currentTarget.value),
   };
-  if (parameter.type === 'object')
+  if (parameter.type === 'object' || parameter.multiline === true)
     return <Textarea {...shared} className="wide" classNames={{ input: 'mono' }} autosize minRows={3} />;
   const { rightSection: _eye, ...masked } = shared;
   return <PasswordInput {...masked} />;

@@ -9,6 +9,7 @@ import {
   type ParameterValues,
   redirections,
 } from './parameter-values.ts';
+import { firstConfig, nodesOf, specProblems } from './specification/specification.ts';
 
 export interface ParameterFormState {
   parameters: readonly Parameter[];
@@ -17,6 +18,8 @@ export interface ParameterFormState {
   /** Errors by name, of fields that were left and, after `check`, of all. */
   problems: Record<string, string>;
   touch(name: string): void;
+  /** Names of the fields that were left, all of them after `check`. */
+  touched: ReadonlySet<string>;
   /** Stored secrets that must be entered again, because they would go to another place. */
   repeated: ReadonlySet<string>;
   /** Shows all errors from now on. True if there are none. */
@@ -41,7 +44,7 @@ export function useParameterForm(
   parameters: readonly Parameter[],
   { stored = {}, moved = [], initial = stored }: FormOptions = {},
 ): ParameterFormState {
-  const [values, setValues] = useState<ParameterValues>(initial);
+  const [values, setValues] = useState(() => withFirstConfig(parameters, initial));
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const [refused, setRefused] = useState<Record<string, string>>({});
   const all = { parameters, values };
@@ -50,7 +53,8 @@ export function useParameterForm(
   const problem = (parameter: Parameter) => {
     const value = values[parameter.name];
     const isMissing = repeated.has(parameter.name) && (value === MASK || isEmpty(value));
-    return isMissing ? `Enter again: ${reasons.join(', ')} changed` : problemOf(parameter, value);
+    if (isMissing) return `Enter again: ${reasons.join(', ')} changed`;
+    return parameter.json_schema ? specProblem(parameter.json_schema, values) : problemOf(parameter, value);
   };
   const found = parameters
     .filter((parameter) => repeated.has(parameter.name) || isVisible(parameter, all))
@@ -69,6 +73,7 @@ export function useParameterForm(
     },
     problems: { ...refused, ...Object.fromEntries(shown) },
     repeated,
+    touched,
     touch: (name) => setTouched((before) => (before.has(name) ? before : new Set([...before, name]))),
     check: () => {
       setTouched(new Set(parameters.map(({ name }) => name)));
@@ -78,6 +83,16 @@ export function useParameterForm(
     refuse: setRefused,
   };
 }
+
+/** A new configuration begins with what its specification requires. */
+const withFirstConfig = (parameters: readonly Parameter[], initial: ParameterValues): ParameterValues => {
+  const { name, json_schema } = parameters.find((one) => one.json_schema !== null) ?? {};
+  if (name === undefined || !json_schema || initial[name] !== undefined) return initial;
+  return { ...initial, [name]: firstConfig(nodesOf(json_schema)) };
+};
+
+const specProblem = (json_schema: Record<string, unknown>, { config, secrets }: ParameterValues): string | null =>
+  Object.values(specProblems(nodesOf(json_schema), { config, secrets }))[0] ?? null;
 
 const storedSecrets = (parameters: readonly Parameter[], stored: ParameterValues): string[] =>
   parameters.filter(({ name, secret }) => secret && stored[name] === MASK).map(({ name }) => name);

@@ -106,6 +106,8 @@ export interface ConnectorOutline {
   }[];
   /** Settings that its sources need. `name` is the path, joined with dots. */
   parameters: { name: string; type: string; required: boolean; secret: boolean }[];
+  /** JSON Schema of their configuration, secrets included. */
+  specification: Record<string, unknown> | null;
   /** Parts that are not supported. */
   unsupported: { place: string; what: string }[];
   /** Hashes of everything that decides where the secrets of its sources are sent. */

@@ -1,5 +1,5 @@
 import type { CustomConnectorRow } from '../../../db/schema/index.ts';
-import type { AnyConnector } from '../../connectors/contract/connector.ts';
+import type { AnyConnector, ConnectorOutline } from '../../connectors/contract/connector.ts';
 import { type ConnectorParameter, describeParameters } from '../../connectors/contract/parameters.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import { isApplication } from '../../pipeline/connection-kind.ts';
@@ -25,6 +25,8 @@ export function presentConnector(connector: AnyConnector): ConnectorSchema {
 export function presentCustomConnector(row: CustomConnectorRow): ConnectorSchema {
   const shown = presentConnector(findConnector('source', 'airbyte_manifest')!);
   const { name, display_name, description, icon, documentation_url, version, created_at, updated_at } = row;
+  // Connectors that were added before have none until they are updated.
+  const { specification = null } = row.outline as Partial<ConnectorOutline>;
   return {
     ...shown,
     id: connectorId({ type: 'source', name }),
@@ -34,7 +36,9 @@ export function presentCustomConnector(row: CustomConnectorRow): ConnectorSchema
     icon_url: icon,
     documentation_url,
     version: String(version),
-    parameters: shown.parameters.filter((parameter) => !DOCUMENTS.includes(parameter.name)),
+    parameters: shown.parameters
+      .filter((parameter) => !DOCUMENTS.includes(parameter.name))
+      .map((parameter) => (parameter.name === 'config' ? { ...parameter, json_schema: specification } : parameter)),
     created_at,
     updated_at,
   };
@@ -100,4 +104,5 @@ const presentParameter = (parameter: ConnectorParameter): ConnectorParameterSche
   possible_values: parameter.possible_values ?? null,
   depends_on: parameter.depends_on ?? null,
   visible_when: parameter.visible_when ?? null,
+  json_schema: null,
 });

@@ -30,6 +30,10 @@ export const ConnectorParameterSchema = z
     group: z.enum(['connection', 'authentication', 'advanced', 'stream']),
     order: whole(),
     validates_remotely: z.boolean(),
+    json_schema: z.record(z.string(), z.unknown()).nullable().meta({
+      description:
+        'Of the configuration of a connector from a manifest: the specification that it declares. Values that it marks as `airbyte_secret` belong to the parameter `secrets`, at the same paths.',
+    }),
   })
   .meta({ id: 'ConnectorParameter' });
 export type ConnectorParameterSchema = z.infer<typeof ConnectorParameterSchema>;

@@ -24,6 +24,7 @@ export function outlineManifest(parameters: Record<string, unknown>): ConnectorO
   return {
     streams: streamsIn(source).map(outlineStream),
     parameters: parametersIn(specification ?? {}, ''),
+    specification: specification && withOrder(specification),
     unsupported,
     directs_secrets: secretDirections(parsed.manifest, source, python),
     documentation_url: documentationOf(parsed.manifest),
@@ -76,6 +77,24 @@ function parametersIn(schema: unknown, path: string, depth = 0): Parameter[] {
   const branches = [oneOf, anyOf, allOf].flatMap((list) => (Array.isArray(list) ? list : []));
   const all = [...own, ...branches.flatMap((branch) => parametersIn(branch, path, depth + 1))];
   return all.filter(({ name }, at) => all.findIndex((other) => other.name === name) === at);
+}
+
+/** The specification with the place of each setting in `order`, as Airbyte's forms read it: JSON in the database has none. */
+function withOrder<Schema>(schema: Schema, depth = 0): Schema {
+  if (typeof schema !== 'object' || schema === null || depth > MAX_DEPTH * 2) return schema;
+  if (Array.isArray(schema)) return schema.map((part) => withOrder(part, depth + 1)) as Schema;
+  const { properties, ...rest } = schema as Record<string, unknown>;
+  const parts = ['items', 'oneOf', 'anyOf', 'allOf'].filter((name) => rest[name] !== undefined);
+  const named = typeof properties === 'object' && properties !== null ? Object.entries(properties) : [];
+  return {
+    ...rest,
+    ...Object.fromEntries(parts.map((name) => [name, withOrder(rest[name], depth + 1)])),
+    ...(properties !== undefined && {
+      properties: Object.fromEntries(
+        named.map(([name, part]: [string, object], order) => [name, { order, ...withOrder(part, depth + 1) }]),
+      ),
+    }),
+  } as Schema;
 }
 
 function parameterOf(name: string, schema: unknown, required: boolean): Parameter {

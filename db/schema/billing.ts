@@ -58,6 +58,59 @@ export const usageLedger = pgTable(
   ],
 );
 
+/**
+ * Usage and runs of each account by UTC day and kind, for days that are over and whose runs have all ended. What is of such
+ * a day never changes again. Derived from the ledger and the runs, and read instead of them.
+ */
+export const accountDays = pgTable(
+  'account_days',
+  {
+    account_id: accountId(),
+    day: date('day', { mode: 'string' }).notNull(),
+    kind: text('kind', { enum: ['elt', 'reverse_etl'] }).notNull(),
+    rows_free: bigint('rows_free', { mode: 'number' }).notNull(),
+    rows_paid: bigint('rows_paid', { mode: 'number' }).notNull(),
+    credits_used: bigint('credits_used', { mode: 'number' }).notNull(),
+    credits_free: bigint('credits_free', { mode: 'number' }).notNull(),
+    bytes_loaded: bigint('bytes_loaded', { mode: 'number' }).notNull(),
+    /** Runs created on the day, of any status. */
+    runs: integer('runs').notNull(),
+    runs_succeeded: integer('runs_succeeded').notNull(),
+    runs_partially_succeeded: integer('runs_partially_succeeded').notNull(),
+    runs_failed: integer('runs_failed').notNull(),
+  },
+  (t) => [
+    ...knownValues('account_days', t),
+    primaryKey({ columns: [t.account_id, t.day, t.kind] }),
+    check(
+      'account_days_counts',
+      sql`${t.rows_free} >= 0 and ${t.rows_paid} >= 0 and ${t.credits_used} >= 0 and ${t.credits_free} >= 0
+        and ${t.bytes_loaded} >= 0 and ${t.runs_succeeded} >= 0 and ${t.runs_partially_succeeded} >= 0
+        and ${t.runs_failed} >= 0
+        and ${t.runs} >= ${t.runs_succeeded} + ${t.runs_partially_succeeded} + ${t.runs_failed}`,
+    ),
+  ],
+);
+
+/** Rows and runs of each connection by month, for the days in `account_days`. */
+export const connectionMonths = pgTable(
+  'connection_months',
+  {
+    account_id: accountId(),
+    /** The first day of the month. */
+    month: date('month', { mode: 'string' }).notNull(),
+    /** Without a foreign key: usage outlives the connection. */
+    connection_id: uuid('connection_id').notNull(),
+    rows: bigint('rows', { mode: 'number' }).notNull(),
+    runs: integer('runs').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.account_id, t.month, t.connection_id] }),
+    check('connection_months_month', sql`extract(day from ${t.month}) = 1`),
+    check('connection_months_counts', sql`${t.rows} >= 0 and ${t.runs} >= 0`),
+  ],
+);
+
 /** Notices about plan limits. Each threshold is announced once per account and billing period. */
 export const planLimitNotices = pgTable(
   'plan_limit_notices',

@@ -1,18 +1,17 @@
-import { and, between, eq, inArray, sql } from 'drizzle-orm';
-import { type AccountRow, type ConnectionRow, usageLedger } from '../../db/schema/index.ts';
+import { inArray, sql } from 'drizzle-orm';
+import type { AccountRow, ConnectionRow } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { CREDIT_RATES, type Plan } from '../pipeline/billing-plans.ts';
 import { LIVE_RUN } from '../pipeline/run-states.ts';
 import type { DaySpan } from '../platform/utc-days.ts';
 import { type AccountPlan, creditsCeiling, isUnpaid, readAccountPlans } from './account-plan.ts';
+import { daysOfAccount, usageOfDays } from './closed-days.ts';
 
 /** Credits that an account used on these days. */
 export async function creditsUsed(db: Db, account_id: string, days: DaySpan): Promise<number> {
-  const [sum] = await db
-    .select({ used: sql<string>`coalesce(sum(${usageLedger.credits_used}), 0)` })
-    .from(usageLedger)
-    .where(and(eq(usageLedger.account_id, account_id), between(usageLedger.day, days.start, days.end)));
-  return Number(sum?.used ?? 0);
+  const [sum] = await db.execute<{ used: number }>(sql`
+    select coalesce(sum(credits_used), 0)::float8 as used from ${usageOfDays(daysOfAccount(account_id, days))} used`);
+  return sum?.used ?? 0;
 }
 
 /** Credits left in the current billing period; null if the plan never runs out. */
@@ -94,7 +93,7 @@ async function readTaken(db: Db, held: readonly AccountPlan[]): Promise<Map<stri
     from jsonb_to_recordset(${JSON.stringify(spans)}::text::jsonb) as a (id uuid, "start" date, "end" date),
     lateral (
       select coalesce(sum(credits_used), 0)::float8 as used, coalesce(sum(rows_free + rows_paid), 0)::float8 as rows
-      from usage_ledger where account_id = a.id and day between a."start" and a."end") spent,
+      from ${usageOfDays({ account_id: sql`a.id`, start: sql`a."start"`, end: sql`a."end"` })} used) spent,
     lateral (
       select coalesce(sum(greatest(0, r.credits_reserved - r.credits_used)), 0)::float8 as reserved,
         count(*) filter (where r.custom_run_plan_id is null or exists (
@@ -129,11 +128,10 @@ function limitRefusal(account: AccountRow, plan: Plan, { rows, moving }: Taken):
 
 /** Rows that an account loaded on these days. */
 export async function rowsLoaded(db: Db, account_id: string, days: DaySpan): Promise<number> {
-  const [sum] = await db
-    .select({ rows: sql<string>`coalesce(sum(${usageLedger.rows_free} + ${usageLedger.rows_paid}), 0)` })
-    .from(usageLedger)
-    .where(and(eq(usageLedger.account_id, account_id), between(usageLedger.day, days.start, days.end)));
-  return Number(sum?.rows ?? 0);
+  const [sum] = await db.execute<{ rows: number }>(sql`
+    select coalesce(sum(rows_free + rows_paid), 0)::float8 as rows
+    from ${usageOfDays(daysOfAccount(account_id, days))} used`);
+  return sum?.rows ?? 0;
 }
 
 /** Credits for a run to hold until it ends, or why the run may not start. */

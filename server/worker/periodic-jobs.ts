@@ -18,6 +18,7 @@ import { deleteOldExports } from '../exports/export-metadata.ts';
 import { announceExpiringKeys } from './key-expiry.ts';
 import { releaseWebhookEvents } from '../connector-runtime/inbox/release-events.ts';
 import { deleteOldNetworkLogs } from '../connector-runtime/network-log-retention.ts';
+import { closeDays } from '../billing/close-days.ts';
 import { clearPlanNotices } from '../billing/clear-notices.ts';
 import { applyAllPlanLocks } from '../billing/lock-connections.ts';
 
@@ -63,6 +64,7 @@ const JOBS: readonly PeriodicJob[] = [
   job('delete old consents', 15 * MINUTE_MS, deleteOldConsents),
   job('delete old exports', 15 * MINUTE_MS, deleteOldExports),
   job('delete old network logs', 15 * MINUTE_MS, deleteOldNetworkLogs),
+  job('close days', 15 * MINUTE_MS, closeDays),
   job('delete old history', 60 * MINUTE_MS, deleteOldHistory),
 ];
 

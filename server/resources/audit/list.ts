@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gte, isNull, lt, or, type SQL, sql } from 'drizzle-orm';
 import { auditEvents } from '../../../db/schema/index.ts';
 import { type AuditEntry, presentEntry } from '../../api/audit/entry.ts';
-import { completeUntil } from '../../api/horizon.ts';
+import { completeUntil } from '../../../db/horizon.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { countRows } from '../../api/total-count.ts';
 import { badRequest } from '../../platform/errors.ts';

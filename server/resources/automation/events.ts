@@ -3,7 +3,7 @@ import { type EventRow, events } from '../../../db/schema/index.ts';
 import { EVENT_KINDS, type EventKind } from '../../events/kinds.ts';
 import { eventPayload } from '../../events/variables.ts';
 import { badRequest } from '../../platform/errors.ts';
-import { completeUntil } from '../../api/horizon.ts';
+import { completeUntil } from '../../../db/horizon.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { countRows } from '../../api/total-count.ts';
 import { isId } from '../../api/wire-types.ts';

@@ -3,12 +3,13 @@ import { accountConnectors, connections } from '../../../db/schema/index.ts';
 import { addDays, type DaySpan, daysIn, utcDay } from '../../platform/utc-days.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { checkDays } from '../../api/usage-range.ts';
-import { rankConnections, rowsByConnection, usageByConnectionDay, usageByStream } from './ledger.ts';
+import { rowsByConnection, usageByConnectionDay, usageByStream } from './ledger.ts';
+import { rankConnections } from './rank-connections.ts';
 import type { ConnectionUsageSchema, UsageDays } from './schema.ts';
 import { round, seriesOf, total } from './sums.ts';
 
 /**
- * The usage of every connection with rows or runs on these days, deleted ones too: most rows first, then by name and id.
+ * The usage of every connection with rows or runs on these days, deleted ones too: most rows first, then the oldest.
  * The header `X-Total-Count` is their number.
  */
 export async function connectionUsage(

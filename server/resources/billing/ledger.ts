@@ -1,8 +1,9 @@
 import { and, between, type Column, eq, inArray, sql } from 'drizzle-orm';
-import { connections, usageLedger } from '../../../db/schema/index.ts';
+import { usageLedger } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
-import { runCounts } from '../../billing/run-counts.ts';
+import { daysOfAccount, runsOfDays, usageOfDays } from '../../billing/closed-days.ts';
 import type { DaySpan } from '../../platform/utc-days.ts';
+import type { Usage } from './schema.ts';
 
 /** The account and days of a usage query. */
 export interface Scope {
@@ -29,14 +30,20 @@ const within = ({ account_id, days, ids }: Scope) =>
     ids && inArray(usageLedger.connection_id, ids),
   );
 
-/** Sums by day and kind. */
-export const usageByDay = (db: Db, scope: Scope) =>
-  db
-    .select({ day: usageLedger.day, kind: usageLedger.kind, ...SUMS })
-    .from(usageLedger)
-    .where(within(scope))
-    .groupBy(usageLedger.day, usageLedger.kind);
-export type DayUsage = Awaited<ReturnType<typeof usageByDay>>[number];
+/** Sums of the account by day and kind. */
+export interface DayUsage extends Omit<Usage, 'rows_total'> {
+  day: string;
+  kind: 'elt' | 'reverse_etl';
+}
+
+export async function usageByDay(db: Db, { account_id, days }: Scope): Promise<DayUsage[]> {
+  const rows = await db.execute<DayUsage & Record<string, unknown>>(sql`
+    select day::text, kind, sum(rows_free)::float8 as rows_free, sum(rows_paid)::float8 as rows_paid,
+      sum(credits_used)::float8 as credits_used, sum(credits_free)::float8 as credits_free,
+      sum(bytes_loaded)::float8 as bytes_loaded
+    from ${usageOfDays(daysOfAccount(account_id, days))} used group by day, kind`);
+  return [...rows];
+}
 
 /** Sums by connection and day. */
 export const usageByConnectionDay = (db: Db, scope: Scope) =>
@@ -67,55 +74,14 @@ export const rowsByConnection = (db: Db, scope: Scope) =>
     .groupBy(usageLedger.connection_id);
 
 /** The runs created on these days, with those of deleted connections. */
-export async function countRuns(db: Db, scope: Scope) {
-  const counted = runCounts(db, scope);
-  const withStatus = (status: string) =>
-    sql`coalesce(sum(${counted.runs}) filter (where ${counted.status} = ${status}), 0)`.mapWith(Number);
-  const [counts] = await db
-    .select({
-      runs: sql`coalesce(sum(${counted.runs}), 0)`.mapWith(Number),
-      succeeded_runs: withStatus('succeeded'),
-      failed_runs: withStatus('failed'),
-    })
-    .from(counted);
-  return counts ?? { runs: 0, succeeded_runs: 0, failed_runs: 0 };
-}
-
-/**
- * Connections with rows or runs on these days, deleted ones too: most rows first, then by name and id. Each row has the
- * number of all such connections and the sum of their rows.
- */
-export async function rankConnections(db: Db, scope: Scope, page: { limit?: number; offset: number }) {
-  const used = db.$with('used').as(
-    db
-      .select({
-        connection_id: usageLedger.connection_id,
-        rows: sql<string>`sum(${usageLedger.rows_free} + ${usageLedger.rows_paid})`.as('rows'),
-      })
-      .from(usageLedger)
-      .where(within(scope))
-      .groupBy(usageLedger.connection_id),
-  );
-  const counted = runCounts(db, scope);
-  const ran = db.$with('ran').as(
-    db
-      .select({ connection_id: counted.connection_id, runs: sql<string>`sum(${counted.runs})`.as('sum_of_runs') })
-      .from(counted)
-      .groupBy(counted.connection_id),
-  );
-  const ranked = db
-    .with(used, ran)
-    .select({
-      connection_id: connections.id,
-      runs: sql`coalesce(${ran.runs}, 0)`.mapWith(Number),
-      count: sql`count(*) over ()`.mapWith(Number),
-      all_rows: sql`coalesce(sum(${used.rows}) over (), 0)`.mapWith(Number),
-    })
-    .from(used)
-    .fullJoin(ran, eq(ran.connection_id, used.connection_id))
-    .innerJoin(connections, sql`${connections.id} = coalesce(${used.connection_id}, ${ran.connection_id})`)
-    .orderBy(sql`coalesce(${used.rows}, 0) desc`, sql`${connections.name} collate "C"`, connections.id)
-    .offset(page.offset)
-    .$dynamic();
-  return page.limit === undefined ? ranked : ranked.limit(page.limit);
+export async function countRuns(db: Db, { account_id, days }: Scope) {
+  const [counts] = await db.execute<{ runs: number; succeeded_runs: number; failed_runs: number }>(sql`
+    select coalesce(sum(runs), 0)::float8 as runs, coalesce(sum(runs_succeeded), 0)::float8 as succeeded_runs,
+      coalesce(sum(runs_failed), 0)::float8 as failed_runs
+    from ${runsOfDays(daysOfAccount(account_id, days))} ran`);
+  return {
+    runs: counts?.runs ?? 0,
+    succeeded_runs: counts?.succeeded_runs ?? 0,
+    failed_runs: counts?.failed_runs ?? 0,
+  };
 }

@@ -1,6 +1,6 @@
-import { and, desc, eq, gte, isNull, sql } from 'drizzle-orm';
-import { connectionRuns, connections, streamRuns, usageLedger } from '../../../db/schema/index.ts';
-import { runCounts } from '../../billing/run-counts.ts';
+import { and, desc, eq, isNull, sql } from 'drizzle-orm';
+import { connectionRuns, connections, streamRuns } from '../../../db/schema/index.ts';
+import { daysOfAccount, runsOfDays, usageOfDays } from '../../billing/closed-days.ts';
 import { addDays, eachDay, utcDay } from '../../platform/utc-days.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import type { ActivityDay, RecentRun } from './schema.ts';
@@ -10,34 +10,22 @@ export async function readActivity(ctx: Ctx, input: { days: number }): Promise<A
   const { account_id } = ctx.principal;
   const end = utcDay(ctx.deps.now());
   const start = addDays(end, 1 - input.days);
-  const counted = runCounts(ctx.db, { account_id, days: { start, end } });
-  const countOf = (isMeant: ReturnType<typeof sql>) =>
-    sql`coalesce(sum(${counted.runs}) filter (where ${counted.status} ${isMeant}), 0)`.mapWith(Number);
+  const days = daysOfAccount(account_id, { start, end });
   const [rows, runs] = await Promise.all([
-    ctx.db
-      .select({
-        day: usageLedger.day,
-        rows_loaded: sql`sum(${usageLedger.rows_free} + ${usageLedger.rows_paid})`.mapWith(Number),
-      })
-      .from(usageLedger)
-      .where(and(eq(usageLedger.account_id, account_id), gte(usageLedger.day, start)))
-      .groupBy(usageLedger.day),
-    ctx.db
-      .select({
-        day: counted.day,
-        runs_succeeded: countOf(sql`= 'succeeded'`),
-        runs_failed: countOf(sql`in ('failed', 'partially_succeeded')`),
-        runs_other: countOf(sql`not in ('succeeded', 'failed', 'partially_succeeded')`),
-      })
-      .from(counted)
-      .groupBy(counted.day),
+    ctx.db.execute<{ day: string; rows_loaded: number }>(sql`
+      select day::text, sum(rows_free + rows_paid)::float8 as rows_loaded from ${usageOfDays(days)} used group by day`),
+    ctx.db.execute<Omit<ActivityDay, 'rows_loaded'> & Record<string, unknown>>(sql`
+      select day::text, sum(runs_succeeded)::float8 as runs_succeeded,
+        sum(runs_failed + runs_partially_succeeded)::float8 as runs_failed,
+        sum(runs - runs_succeeded - runs_failed - runs_partially_succeeded)::float8 as runs_other
+      from ${runsOfDays(days)} ran group by day`),
   ]);
-  const days = new Map<string, ActivityDay>();
+  const activity = new Map<string, ActivityDay>();
   for (const day of eachDay({ start, end })) {
-    days.set(day, { day, rows_loaded: 0, runs_succeeded: 0, runs_failed: 0, runs_other: 0 });
+    activity.set(day, { day, rows_loaded: 0, runs_succeeded: 0, runs_failed: 0, runs_other: 0 });
   }
-  for (const one of [...rows, ...runs]) Object.assign(days.get(one.day) ?? {}, one);
-  return [...days.values()];
+  for (const one of [...rows, ...runs]) Object.assign(activity.get(one.day) ?? {}, one);
+  return [...activity.values()];
 }
 
 /** The account's newest runs; those of deleted connections are left out: they have no page. */

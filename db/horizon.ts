@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import type { Db } from '../../db/types.ts';
+import type { Db } from './types.ts';
 
 /**
  * The last moment before which nothing further can appear in a table whose times are those of its inserts: transactions in

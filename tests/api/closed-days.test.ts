@@ -1,0 +1,145 @@
+import { beforeEach, expect, test } from 'bun:test';
+import { eq, max } from 'drizzle-orm';
+import fc from 'fast-check';
+import { accountDays, connectionMonths, connectionRuns, runDays, usageLedger } from '../../db/schema/index.ts';
+import { closeDays } from '../../server/billing/close-days.ts';
+import { addDays, utcDay } from '../../server/platform/utc-days.ts';
+import { deleteOldHistory } from '../../server/worker/delete-old-history.ts';
+import { testApi } from '../support/api.ts';
+import { testDeps } from '../support/database.ts';
+import { ledgerEntry } from '../support/ledger.ts';
+import { makerOf } from '../support/resources.ts';
+
+/** Sums of days that are over are stored. Answers must be the same before and after, whatever is written meanwhile. */
+const service = await testDeps();
+const { deps, account_id } = service;
+const { db } = deps;
+const { call } = testApi(service);
+const make = makerOf(call);
+const connections = [await make.connection(), await make.connection(), await make.connection()].map(
+  ({ id }) => id as string,
+);
+const today = utcDay(new Date());
+const ago = (days: number) => addDays(today, -days);
+
+beforeEach(async () => {
+  for (const table of [accountDays, connectionMonths, runDays, connectionRuns, usageLedger]) await db.delete(table);
+});
+
+let number = 0;
+interface Fact {
+  days: number;
+  connection: number;
+  rows: number;
+  status: 'succeeded' | 'failed' | 'partially_succeeded' | 'skipped' | 'stopped' | 'running';
+}
+
+async function add({ days, connection, rows, status }: Fact): Promise<string> {
+  const connection_id = connections[connection]!;
+  const at = `${ago(days)}T23:59:59.999Z`;
+  const id = Bun.randomUUIDv7();
+  if (rows > 0)
+    await db.insert(usageLedger).values({ ...ledgerEntry(account_id, rows), connection_id, day: ago(days) });
+  await db.insert(connectionRuns).values({
+    id,
+    account_id,
+    connection_id,
+    number: (number += 1),
+    status,
+    run_type: 'plain',
+    trigger_type: 'api',
+    queued_at: at,
+    created_at: at,
+    finished_at: status === 'running' ? null : at,
+    skip_reason: status === 'skipped' ? 'overlap' : null,
+  });
+  return id;
+}
+
+const answer = async (path: string) => {
+  const { status, body } = await call('GET', path);
+  expect(status).toBe(200);
+  if (!Array.isArray(body)) delete body.updated_at;
+  return body;
+};
+const totals = (from: number, to: number) =>
+  answer(`/billing/usage/aggregated?date_range=custom&start_date=${ago(from)}&end_date=${ago(to)}`);
+const byConnection = (from: number, to: number, page = '') =>
+  answer(`/billing/usage/connection-usage?start_date=${ago(from)}&end_date=${ago(to)}${page}`);
+
+test('every answer is the same before and after its days are closed, and while they are', async () => {
+  const fact = fc.record({
+    days: fc.nat(130),
+    connection: fc.nat(2),
+    rows: fc.nat(3),
+    status: fc.constantFrom<Fact['status']>('succeeded', 'failed', 'partially_succeeded', 'skipped', 'stopped'),
+  });
+  const range = fc.tuple(fc.nat(130), fc.nat(130)).map(([a, b]): [number, number] => (a > b ? [a, b] : [b, a]));
+  await fc.assert(
+    fc.asyncProperty(fc.array(fact, { minLength: 1, maxLength: 30 }), range, fact, async (facts, [from, to], late) => {
+      for (const table of [accountDays, connectionMonths, connectionRuns, usageLedger]) await db.delete(table);
+      const ask = () =>
+        Promise.all([
+          totals(from, to),
+          byConnection(from, to),
+          byConnection(from, to, '&limit=1&offset=1'),
+          answer('/overview/activity?days=92'),
+        ]);
+      for (const one of facts) await add(one);
+      const open = await ask();
+      const [, , ...during] = await Promise.all([closeDays(deps), closeDays(deps), ask(), ask()]);
+      expect(during).toEqual([open, open]);
+      expect(await ask()).toEqual(open);
+      const [last] = await db.select({ day: max(accountDays.day) }).from(accountDays);
+      // Yesterday is closed an hour after its end.
+      const over = facts.map(({ days }) => days).filter((days) => days > 1);
+      if (over.length > 0) expect(last!.day! >= ago(Math.min(...over))).toBe(true);
+      // Today is open: what a run loads now counts at once, also before the next days are closed.
+      await add({ ...late, days: 0 });
+      const now = await totals(130, 0);
+      expect(now.totals.rows_total).toBe([...facts, late].reduce((sum, { rows }) => sum + rows, 0));
+      expect(now.totals.runs).toBe(facts.length + 1);
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('a closed day is read from its sums', async () => {
+  await add({ days: 40, connection: 0, rows: 7, status: 'succeeded' });
+  await closeDays(deps);
+  const before = await totals(60, 0);
+  expect(before.totals).toMatchObject({ rows_total: 7, runs: 1, succeeded_runs: 1 });
+  await db.delete(usageLedger);
+  await db.delete(connectionRuns);
+  expect(await totals(60, 0)).toEqual(before);
+});
+
+test('a day stays open while a run of it is live', async () => {
+  await add({ days: 9, connection: 0, rows: 1, status: 'succeeded' });
+  const live = await add({ days: 8, connection: 1, rows: 1, status: 'running' });
+  await add({ days: 7, connection: 2, rows: 1, status: 'failed' });
+  const closed = async () => (await db.select().from(accountDays)).map(({ day }) => day).toSorted();
+  await closeDays(deps);
+  expect(await closed()).toEqual([ago(9)]);
+  expect((await totals(20, 0)).totals).toMatchObject({ rows_total: 3, runs: 3, succeeded_runs: 1, failed_runs: 1 });
+  await db
+    .update(connectionRuns)
+    .set({ status: 'succeeded', finished_at: new Date().toISOString() })
+    .where(eq(connectionRuns.id, live));
+  await closeDays(deps);
+  expect(await closed()).toEqual([ago(9), ago(8), ago(7)]);
+  expect((await totals(20, 0)).totals).toMatchObject({ rows_total: 3, runs: 3, succeeded_runs: 2, failed_runs: 1 });
+});
+
+test('the sums of a closed day stay when its details are deleted', async () => {
+  for (const days of [410, 405, 380]) await add({ days, connection: 0, rows: 5, status: 'failed' });
+  // Its newest run is kept.
+  await add({ days: 1, connection: 0, rows: 5, status: 'succeeded' });
+  const read = async () => [await totals(399, 0), await byConnection(399, 0)];
+  await closeDays(deps);
+  const before = await read();
+  await deleteOldHistory({ ...deps, now: () => new Date() });
+  expect(await db.select().from(runDays)).not.toEqual([]);
+  await closeDays(deps);
+  expect(await read()).toEqual(before);
+});

@@ -51,6 +51,9 @@ const GONE_AFTER_20_S = {
   tcp_user_timeout: 20_000,
 };
 
+/** Lists of connections are estimated high enough to be compiled, which takes longer than reading a thousand of them. */
+const WITHOUT_JIT = { jit: 'off' };
+
 /** Locks that one process can hold at the same time. Further callers wait for a connection. */
 const MAX_LOCKS = 5;
 
@@ -70,6 +73,7 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
       application_name: 'data-pipelines',
       statement_timeout: options.statement_timeout_ms ?? MAX_STATEMENT_MS,
       ...GONE_AFTER_20_S,
+      ...WITHOUT_JIT,
     },
     connect_timeout: 10,
   };

@@ -1,28 +1,24 @@
 import { and, asc, sql } from 'drizzle-orm';
-import { auditEvents } from '../../../db/schema/index.ts';
+import { type AuditEventRow, auditEvents } from '../../../db/schema/index.ts';
 import { presentEntry } from '../../api/audit/entry.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { filterOf } from './list.ts';
+import { scopeOf, selectEntries } from './list.ts';
 import type { AuditFilter } from './schema.ts';
 
 const PAGE = 1000;
 
 /** The matching entries as JSON Lines, oldest first, read page by page while the client takes them. */
 export async function exportAudit(ctx: Ctx, filter: AuditFilter): Promise<Response> {
-  const where = await filterOf(ctx, filter);
+  const scope = await scopeOf(ctx, filter);
   const encoder = new TextEncoder();
-  let last: { occurred_at: string; seq: number } | null = null;
+  let last: AuditEventRow | null = null;
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const following: ReturnType<typeof sql> | undefined = last
         ? sql`(${auditEvents.occurred_at}, ${auditEvents.seq}) > (${last.occurred_at}::timestamptz, ${last.seq}::bigint)`
         : undefined;
-      const rows = await ctx.db
-        .select()
-        .from(auditEvents)
-        .where(and(where, following))
-        .orderBy(asc(auditEvents.occurred_at), asc(auditEvents.seq))
-        .limit(PAGE);
+      const rest = { ...scope, filter: and(scope.filter, following) };
+      const rows = await selectEntries(ctx.db, rest, { order: asc, limit: PAGE, offset: 0 });
       if (rows.length > 0) {
         controller.enqueue(encoder.encode(rows.map((row) => `${JSON.stringify(presentEntry(row))}\n`).join('')));
       }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
+import { closeDays } from '../../server/billing/close-days.ts';
 import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -43,6 +44,7 @@ await fillAccount(
   },
   SIZE,
 );
+await closeDays(service.deps);
 
 const requests = readsOf(contract, world, PAGE);
 

@@ -15,7 +15,6 @@ export const WHOLE = [
   '/billing/usage/connection-usage',
   '/account_connectors',
   '/connection_summaries',
-  '/overview/activity',
 ];
 /** Answered by a connector, not by a table, or only for sources of one connector. */
 const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/', '/webhook'];

@@ -6,6 +6,7 @@ import type { StreamState } from '../../server/connectors/contract/connector.ts'
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { closeGate } from '../support/gate.ts';
+import { startOwnServer } from '../support/postgres.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 import { type Limits, startTcpProxy } from '../support/tcp-proxy.ts';
@@ -14,7 +15,9 @@ import { until } from '../support/until.ts';
 // So little that each batch of a large transaction is a part.
 const service = await testDeps({ config: { RETRY_BACKOFF_SECONDS: 0, CHECKPOINT_KB: 64 } });
 const worker = await startWorker(service.deps);
-const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+// Its slots are for these tests alone.
+const server = await startOwnServer();
+const [from, to] = [await createPlainDatabase(server), await createPlainDatabase()];
 const source = postgres(from.url, { max: 1, onnotice: () => {} });
 const target = postgres(to.url, { max: 1, onnotice: () => {} });
 afterAll(async () => {
@@ -22,6 +25,7 @@ afterAll(async () => {
   await source`select pg_drop_replication_slot(slot_name) from pg_replication_slots where database = current_database()`;
   await Promise.all([source.end(), target.end()]);
   await Promise.all([from.drop(), to.drop()]);
+  await server.stop();
 });
 
 const ODD_TEXT = 'tab\t line\n return\r back\\slash \\N \\. \b\f\v ä 😀';
@@ -41,6 +45,22 @@ async function follow(schema: string, tables: string, at = from.url): Promise<Pi
   await succeeded(await pipeline.start());
   return pipeline;
 }
+
+const settings = `alter database ${new URL(from.url).pathname.slice(1)}`;
+const slotOf = ({ connection }: Pipeline) => `pipeline_${connection.id.replaceAll('-', '')}`;
+
+/** Of the slot, for reads by several statements. */
+const copiesOf = (slot: string) => source`select 1 from pg_replication_slots where slot_name like ${`${slot}\\_%`}`;
+
+/** The first and last transaction of each statement that reads them, and the megabytes of log after them. */
+const SLICES = [
+  [1, 8, 40],
+  [9, 16, 130],
+  [17, 24, 0],
+] as const;
+
+const logBytes = (megabytes: number) =>
+  source`select count(pg_logical_emit_message(false, '', repeat('x', 1_000_000))) from generate_series(1, ${megabytes}::int)`;
 
 async function succeeded(run_id: string) {
   const { status } = await runEnded(service, run_id);
@@ -135,7 +155,6 @@ test('changes of all kinds keep their order, in small transactions and in large 
     `create table rows (id int primary key, n int, filler text); alter table rows alter filler set storage external;
      create table whole (like rows including all); alter table whole replica identity full`,
   );
-  const settings = `alter database ${new URL(from.url).pathname.slice(1)}`;
   for (const [seed, changes, keepsInFile] of [
     [0.1, 50, true],
     [0.2, 50, false],
@@ -163,12 +182,15 @@ test('changes of all kinds keep their order, in small transactions and in large 
   await source.unsafe(`${settings} reset temp_file_limit`);
 });
 
-test('a run confirms what is committed while it reads on', async () => {
+test.each([
+  ['by statements', 'confirmed_slices', -1],
+  ['as a stream', 'confirmed_stream', 1_000_000],
+])('a run that reads its log %s confirms what is committed meanwhile', async (_, schema, temp_file_limit) => {
   const pipeline = await follow(
-    'confirmed',
+    schema,
     `create table parts (id int primary key, n int, filler text); insert into parts values (0, 0, 'x')`,
   );
-  const slot = `pipeline_${pipeline.connection.id.replaceAll('-', '')}`;
+  const slot = slotOf(pipeline);
   const stateOf = async () => {
     const [row] = await service.deps.db
       .select({ state: connectionStreams.state })
@@ -182,25 +204,71 @@ test('a run confirms what is committed while it reads on', async () => {
     return row!.moved as boolean;
   };
   const before = await stateOf();
-  // More than one statement returns.
-  await source`select count(pg_logical_emit_message(false, '', repeat('x', 1_000_000))) from generate_series(1, 130)`;
+  await source.unsafe(`${settings} set temp_file_limit = ${temp_file_limit}`);
   // Some of them are committed before the first gate. Between the gates are more than are read ahead.
-  await source.unsafe(`do $$ begin for n in 1 .. 24 loop
-    insert into confirmed.parts select n * 1000 + g, n, repeat('x', 500) from generate_series(1, 600) g; commit;
-  end loop; end $$`);
+  for (const [first, last, megabytes] of SLICES) {
+    await source.unsafe(`do $$ begin for n in ${first} .. ${last} loop
+      insert into ${schema}.parts select n * 10000 + g, n, repeat('x', 1000) from generate_series(1, 1500) g; commit;
+    end loop; end $$`);
+    await logBytes(megabytes);
+  }
   const [first, last] = [
-    await closeGate(to.url, 'confirmed.parts', 'new.n = 8'),
-    await closeGate(to.url, 'confirmed.parts', 'new.n = 24'),
+    await closeGate(to.url, `${schema}.parts`, 'new.n = 3'),
+    await closeGate(to.url, `${schema}.parts`, 'new.n = 24'),
   ];
   const id = await pipeline.start();
   await first.reached();
+  expect(await copiesOf(slot)).toHaveLength(temp_file_limit === -1 ? 1 : 0);
   await until(async () => (await stateOf()) !== before);
   await first.open();
   await last.reached();
   await until(() => isConfirmed(before));
   await last.open();
   await succeeded(id);
-  await compare('confirmed.parts');
+  await source.unsafe(`${settings} reset temp_file_limit`);
+  await compare(`${schema}.parts`);
+});
+
+test('a log that is read by several statements arrives whole', async () => {
+  const pipeline = await follow(
+    'slices',
+    `create table parts (id int primary key, n int, filler text); insert into parts select n, 0, 'x' from generate_series(1, 1000) n`,
+  );
+  const other = postgres(from.url, { max: 1, onnotice: () => {} });
+  // Begins in the first slice, and ends in the second or third one.
+  await other.begin(async (tx) => {
+    await tx`update slices.parts set filler = 'late' where id <= 10`;
+    await tx`insert into slices.parts select 5000 + n, 1, repeat('y', 100) from generate_series(1, 3000) n`;
+    for (const [at, [, , megabytes]] of SLICES.entries()) {
+      await source.unsafe(`do $$ begin for key in 100 .. 300 loop
+        update slices.parts set n = n + ${at} where id = key; commit;
+        if key % 3 = 0 then delete from slices.parts where id = key + 300 * ${at}; commit; end if;
+      end loop; end $$`);
+      await logBytes(megabytes);
+    }
+    await tx`delete from slices.parts where id > 7000`;
+  });
+  await other.end();
+  await source`update slices.parts set n = -1 where id = 5001`;
+  await succeeded(await pipeline.start());
+  await compare('slices.parts');
+  // The copy of the slot ends with the read.
+  await until(async () => (await copiesOf(slotOf(pipeline))).length === 0);
+});
+
+test('a long log of a source without a free slot arrives as a stream', async () => {
+  const pipeline = await follow(
+    'no_slot',
+    `create table parts (id int primary key, n int, filler text); insert into parts values (0, 0, 'x')`,
+  );
+  await source`insert into no_slot.parts select n, n, 'y' from generate_series(1, 2000) n`;
+  await logBytes(130);
+  const taken = await source`select pg_create_physical_replication_slot('taken_' || n) from generate_series(1,
+    current_setting('max_replication_slots')::int - (select count(*) from pg_replication_slots)) n`;
+  expect(taken.length).toBeGreaterThan(0);
+  await succeeded(await pipeline.start());
+  await compare('no_slot.parts');
+  await source`select pg_drop_replication_slot(slot_name) from pg_replication_slots where slot_name like 'taken%'`;
 });
 
 test('a source that ends the statement which reads its log loses and doubles nothing', async () => {
@@ -214,6 +282,8 @@ test('a source that ends the statement which reads its log loses and doubles not
     `create table parts (id int primary key, n int, filler text); insert into parts values (0, 0, 'x')`,
     through.href,
   );
+  // More than the first statement reads.
+  await logBytes(40);
   await source.unsafe(`do $$ begin for n in 1 .. 60 loop
     insert into cut_off.parts select n * 1000 + g, n, repeat('x', 500) from generate_series(1, 600) g;
     delete from cut_off.parts where id % 1000 = 1; commit;

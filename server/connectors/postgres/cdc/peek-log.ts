@@ -1,69 +1,132 @@
-import { lsnText } from '../connection/lsn.ts';
+import { lsnText, lsnValue } from '../connection/lsn.ts';
 import type { Received } from '../connection/replication-stream.ts';
 import type { PgSession } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 import { type LogMessage, PgoutputDecoder } from './pgoutput.ts';
+import { copySlot } from './replication-slots.ts';
+import { ReadAhead } from './read-ahead.ts';
+
+const MB = 1024n * 1024n;
 
 /**
- * Of log that one statement returns, at most. The server decodes all of it before the first row comes, and keeps the
- * changes in a temporary file meanwhile.
+ * Of log that one statement returns. The server decodes all of it before the first row comes, and keeps the changes in
+ * a temporary file meanwhile.
  */
-const MAX_PEEKED_BYTES = 128n * 1024n * 1024n;
+const SLICE = { least: 32n * MB, most: 128n * MB };
+
+const FUNCTIONS = [
+  'pg_logical_slot_peek_binary_changes(name, pg_lsn, int4, text[])',
+  'pg_logical_slot_get_binary_changes(name, pg_lsn, int4, text[])',
+  'pg_replication_slot_advance(name, pg_lsn)',
+];
 
 /** Of the field count, and of the length of the only field. */
 const ROW_HEADER = 6;
 
-/**
- * Whether the changes from `from` to `target` are read by a statement. A stream sends each message of the log on its own,
- * begin and commit of each transaction included, which costs the server twice as much as decoding them; the rows of
- * a statement leave together.
- */
-export async function canPeek(
-  session: PgSession,
-  { from, target }: { from: bigint; target: bigint },
-): Promise<boolean> {
-  if (target - from > MAX_PEEKED_BYTES) return false;
-  const { rows } = await session.query(
-    `select current_setting('temp_file_limit') = '-1' and has_function_privilege(
-       'pg_catalog.pg_logical_slot_peek_binary_changes(name, pg_lsn, int4, text[])', 'execute')`,
-  );
-  return rows[0]?.[0] === 't';
+export interface PeekedSlot {
+  name: string;
+  /** What is confirmed to the slot. */
+  from: bigint;
+  target: bigint;
+  /** The LSN before which everything is committed at the destination; null: not known. */
+  committed(): string | null;
 }
 
-/** The messages of a slot from its confirmed position up to `target`. The slot stays as it is. */
+/**
+ * The messages of a slot from its confirmed position up to `target`, by statements. A stream sends each message of the
+ * log on its own, begin and commit of each transaction included, which costs the server twice as much as decoding them;
+ * the rows of a statement leave together.
+ *
+ * Log that is longer than a slice is read through a temporary copy of the slot: it moves on with each statement, while
+ * the slot itself stays at what is committed at the destination. The next statement is decoded while the rows of the
+ * last one are applied. A transaction is part of the slice in which it ends.
+ */
 export class PeekedLog {
   readonly #decoder = new PgoutputDecoder(true);
-  readonly #pieces: AsyncGenerator<Buffer>;
+  readonly #pieces = new ReadAhead();
   /** The beginning of a row whose rest has not arrived. */
   #begun: Buffer | null = null;
 
-  /** @param session one that has not looked at the tables: older rows are decoded by what it knows of them */
-  static async open(session: PgSession, of: { name: string; target: bigint }): Promise<PeekedLog> {
+  /**
+   * @param session one that has not looked at the tables: older rows are decoded by what it knows of them
+   * @returns null: the log can only be read as a stream
+   */
+  static async open(session: PgSession, slot: PeekedSlot): Promise<PeekedLog | null> {
+    const { rows } = await session.query(
+      `select current_setting('temp_file_limit') = '-1'
+          and bool_and(coalesce(has_function_privilege(to_regprocedure('pg_catalog.' || name), 'execute'), false))
+         from unnest(array[${FUNCTIONS.map(literal).join(', ')}]) as name`,
+    );
+    if (rows[0]?.[0] !== 't') return null;
+    const length = slot.target - slot.from;
+    const copy = length > SLICE.least ? await copySlot(session, slot.name) : null;
+    if (copy === null && length > SLICE.most) return null;
     // A stream of the log has no such limit either.
     await session.query('set statement_timeout = 0');
-    return new PeekedLog(session, of);
+    return new PeekedLog(session, slot, copy);
   }
 
   private constructor(
-    session: PgSession,
-    private readonly of: { name: string; target: bigint },
+    private readonly session: PgSession,
+    private readonly slot: PeekedSlot,
+    copy: string | null,
   ) {
-    const name = literal(of.name);
-    const text = `copy (select data from pg_catalog.pg_logical_slot_peek_binary_changes(
-      ${name}, '${lsnText(of.target)}', null, 'proto_version', '1', 'publication_names', ${name})) to stdout (format binary)`;
-    const copy = session.copyOut(text, { binary: true, bare: true });
-    this.#pieces = copy[Symbol.asyncIterator]();
+    this.#pieces.fill(copy === null ? this.#peek() : this.#slices(copy));
   }
 
   readonly next = async (): Promise<Received<LogMessage>> => {
-    const { done, value } = await this.#pieces.next();
-    if (done) return { messages: [], position: lsnText(this.of.target) };
-    return { messages: this.#messagesOf(value), position: null };
+    const piece = await this.#pieces.next();
+    if (piece === null) return { messages: [], position: lsnText(this.slot.target) };
+    return { messages: this.#messagesOf(piece), position: null };
   };
 
   /** Leaves the session open for statements. */
-  async end(): Promise<void> {
-    while (!(await this.#pieces.next()).done) continue;
+  end(): Promise<void> {
+    return this.#pieces.discard();
+  }
+
+  #peek(): AsyncIterable<Buffer> {
+    return this.#changes('peek', this.slot.name, this.slot.target);
+  }
+
+  async *#slices(copy: string): AsyncGenerator<Buffer> {
+    let confirmed = this.slot.from;
+    for (let at = this.slot.from; at < this.slot.target; ) {
+      confirmed = await this.#confirm(confirmed);
+      const to = at + (await this.#sliceAt(copy));
+      at = to < this.slot.target ? to : this.slot.target;
+      yield* this.#changes('get', copy, at);
+    }
+  }
+
+  /** Lets the server discard log during a long read. @returns the new position of the slot */
+  async #confirm(confirmed: bigint): Promise<bigint> {
+    const committed = this.slot.committed();
+    if (committed === null || lsnValue(committed) <= confirmed) return confirmed;
+    await this.session.query(
+      `select pg_catalog.pg_replication_slot_advance(${literal(this.slot.name)}, ${literal(committed)})`,
+      { slow: true },
+    );
+    return lsnValue(committed);
+  }
+
+  /**
+   * The server decodes from where the slot restarts, which stays behind while transactions are open, and up to 15 s of
+   * log in any case. Decoding a second time costs a fifth of the first, so a slice grows with that.
+   */
+  async #sliceAt(copy: string): Promise<bigint> {
+    const { rows } = await this.session.query(
+      `select (confirmed_flush_lsn - restart_lsn)::bigint from pg_replication_slots where slot_name = ${literal(copy)}`,
+    );
+    const again = BigInt(rows[0]![0]!);
+    const wanted = again * 3n < SLICE.most ? again * 3n : SLICE.most;
+    return [SLICE.least, wanted, again / 4n].reduce((most, one) => (one > most ? one : most));
+  }
+
+  #changes(how: 'peek' | 'get', slot: string, to: bigint): AsyncIterable<Buffer> {
+    const text = `copy (select data from pg_catalog.pg_logical_slot_${how}_binary_changes(${literal(slot)},
+      '${lsnText(to)}', null, 'proto_version', '1', 'publication_names', ${literal(this.slot.name)})) to stdout (format binary)`;
+    return this.session.copyOut(text, { binary: true, bare: true });
   }
 
   #messagesOf(piece: Buffer): LogMessage[] {

@@ -1,3 +1,5 @@
+import type { Lsn } from '../connection/lsn.ts';
+
 /** A column as the log describes it. */
 export interface LoggedColumn {
   name: string;
@@ -19,7 +21,7 @@ export type Tuple = readonly (string | null | undefined)[];
 
 export interface Begin {
   tag: 'begin';
-  commitLsn: bigint;
+  commitLsn: Lsn;
   /** Microseconds since 1970. */
   commitTime: number;
 }
@@ -42,7 +44,7 @@ export interface LoggedChange {
 
 export type LogEvent =
   | Begin
-  | { tag: 'commit'; endLsn: bigint }
+  | { tag: 'commit'; endLsn: Lsn }
   | Change
   | LoggedChange
   | { tag: 'truncate'; relations: LoggedRelation[] }
@@ -226,9 +228,9 @@ export class PgoutputDecoder {
     return this.#int32() * 2 ** 32 + (this.#int32() >>> 0);
   }
 
-  /** Most positions are exact as numbers, and one bigint costs a quarter of shifting and joining two. */
-  #lsn(): bigint {
-    const [high, low] = [this.#int32() >>> 0, this.#int32() >>> 0];
-    return high < 2 ** 21 ? BigInt(high * 2 ** 32 + low) : (BigInt(high) << 32n) | BigInt(low);
+  #lsn(): Lsn {
+    const high = this.#int32() >>> 0;
+    const low = this.#int32() >>> 0;
+    return high < 2 ** 21 ? high * 2 ** 32 + low : (BigInt(high) << 32n) | BigInt(low);
   }
 }

@@ -90,6 +90,24 @@ const isTaken = (error: unknown) => error instanceof ConnectorError && error.cod
 const createdMeanwhile = (name: string) =>
   new RetryableError('replication_slot_in_use', `Another process has just created replication slot ${name}`);
 
+/**
+ * A temporary copy of a slot, which ends with the session.
+ * @returns its name; null: the server has no free slot, or is older than version 12
+ */
+export async function copySlot(session: PgSession, name: string): Promise<string | null> {
+  try {
+    const { rows } = await session.query(
+      `select slot_name from pg_catalog.pg_copy_logical_replication_slot(
+         ${literal(name)}, ${literal(`${name}_`)} || pg_backend_pid(), true)`,
+    );
+    return rows[0]![0]!;
+  } catch (error) {
+    const refused = setUpError(error);
+    if (refused instanceof ConnectorError && !refused.retryable) return null;
+    throw error;
+  }
+}
+
 /** Whether a standby can keep a copy of a slot, so that it is still there after a failover: from version 17 on. */
 async function copiesSlots(session: PgSession): Promise<boolean> {
   const { rows } = await session.query(

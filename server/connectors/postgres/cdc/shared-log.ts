@@ -16,7 +16,7 @@ import {
   OVERSIZE,
   whileFollowed,
 } from '../../kits/log/follow.ts';
-import { lsnText, lsnValue } from '../connection/lsn.ts';
+import { compactLsn, type Lsn, lsnText, lsnValue } from '../connection/lsn.ts';
 import type { Received } from '../connection/replication-stream.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
@@ -44,7 +44,7 @@ import {
 } from './log-identity.ts';
 import { assertUnchanged, collect, endOfLog, lostError, openLogSession, startReplication } from './read-log.ts';
 import { isMark, sendsMessages } from './marks.ts';
-import { canPeek, PeekedLog } from './peek-log.ts';
+import { PeekedLog } from './peek-log.ts';
 import { findSlot, freeSlot } from './replication-slots.ts';
 import { sameColumns } from './table-shape.ts';
 
@@ -70,9 +70,11 @@ export async function* followSharedLog(
   try {
     const opened = await openSharedLog(ctx, { replication, name, members: placed, as_lines });
     const { target, confirmed, log, messages } = opened;
-    if (!follow && opened.canPeek) {
-      const peeked = await PeekedLog.open(replication, { name, target });
-      yield* untilTarget(peeked.next, { log, target });
+    const lowestCommitted = () => lowestCursor(committed?.() ?? []);
+    const slot = { name, from: lsnValue(confirmed), target, committed: lowestCommitted };
+    const peeked = follow ? null : await PeekedLog.open(replication, slot);
+    if (peeked) {
+      yield* untilTarget(peeked.next, { log, target: compactLsn(target) });
       return await peeked.end();
     }
     const from = lowestCursor(placed.map(({ state }) => state))!;
@@ -80,11 +82,13 @@ export async function* followSharedLog(
     const options = { messages: follow !== undefined && messages, lazy: true };
     const stream = replication.replicate({ ...startReplication(name, from, options), confirmed });
     const next = (until?: AbortSignal) => {
-      const lowest = lowestCursor(committed?.() ?? []);
+      const lowest = lowestCommitted();
       if (lowest !== null) stream.confirm(lowest);
       return stream.next(until);
     };
-    yield* follow ? whileFollowed(followedLog(ctx, next, { name, log, follow })) : untilTarget(next, { log, target });
+    yield* follow
+      ? whileFollowed(followedLog(ctx, next, { name, log, follow }))
+      : untilTarget(next, { log, target: compactLsn(target) });
     await stream.end();
   } catch (error) {
     throw error instanceof StreamsFailed ? error : lostError(replication.translate(error), { name });
@@ -102,7 +106,7 @@ async function openSharedLog(
     members,
     as_lines,
   }: { replication: PgSession; name: string; members: readonly Placed[]; as_lines?: ReadonlySet<number> },
-): Promise<{ target: bigint; confirmed: string; canPeek: boolean; log: SharedLog; messages: boolean }> {
+): Promise<{ target: bigint; confirmed: string; log: SharedLog; messages: boolean }> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     const before = await publicationRows(session, name);
@@ -125,8 +129,7 @@ async function openSharedLog(
     const log = new SharedLog(ctx, members, { sources: await Promise.all(sources), as_lines });
     await freeSlot(session, name);
     const confirmed = (await findSlot(session, name))?.confirmed ?? '00000000/00000000';
-    const peeks = await canPeek(replication, { from: lsnValue(confirmed), target });
-    return { target, confirmed, canPeek: peeks, log, messages: await sendsMessages(session) };
+    return { target, confirmed, log, messages: await sendsMessages(session) };
   } finally {
     await session.close();
   }
@@ -137,7 +140,7 @@ type Next = (until?: AbortSignal) => Promise<Received<LogMessage>>;
 
 async function* untilTarget(
   next: Next,
-  { log, target }: { log: SharedLog; target: bigint },
+  { log, target }: { log: SharedLog; target: Lsn },
 ): AsyncGenerator<ReplicatedBatch> {
   for (;;) {
     const { messages, position } = await next();
@@ -149,7 +152,7 @@ async function* untilTarget(
       if (done) return;
     }
     if (log.isOpen || position === null || lsnValue(position) < target) continue;
-    log.reach(lsnValue(position));
+    log.reach(compactLsn(lsnValue(position)));
     yield await log.border();
     return;
   }
@@ -176,7 +179,7 @@ function followedLog(
     },
     read: (message) => log.read(message),
     position() {
-      if (reached !== null) log.reach(lsnValue(reached));
+      if (reached !== null) log.reach(compactLsn(lsnValue(reached)));
       return log.position;
     },
     lag: () => lagOf(ctx, meter.bytes(keptBytes)),
@@ -194,7 +197,7 @@ interface Follower {
   byRows: boolean;
   /** The transaction that `rows` has begun. */
   begun: Begin | null;
-  from: bigint;
+  from: Lsn;
   relation: LoggedRelation | null;
 }
 
@@ -203,12 +206,12 @@ class SharedLog implements ChangeLog {
   /** Inside a transaction. */
   isOpen = false;
   /** Every transaction that was committed before it has been read. */
-  reached: bigint;
+  reached: Lsn;
   #isAwaited = false;
   #bytes = 0;
   #count = 0;
   #begun: Begin | null = null;
-  #commit = 0n;
+  #commit: Lsn = 0;
   readonly #decoder = new PgoutputDecoder();
   readonly #followers: Follower[];
   readonly #byTable: Map<string, Follower>;
@@ -220,7 +223,7 @@ class SharedLog implements ChangeLog {
     members: readonly Placed[],
     { sources, as_lines }: { sources: readonly LogIdentity[]; as_lines?: ReadonlySet<number> },
   ) {
-    this.reached = lsnValue(lowestCursor(members.map(({ state }) => state))!);
+    this.reached = compactLsn(lsnValue(lowestCursor(members.map(({ state }) => state))!));
     this.#followers = members.map((member, at) => ({
       member,
       source: sources[at]!,
@@ -228,7 +231,7 @@ class SharedLog implements ChangeLog {
       lines: as_lines?.has(member.at) ? new LineCollector(member.request) : null,
       byRows: false,
       begun: null,
-      from: lsnValue(member.state.cursor),
+      from: compactLsn(lsnValue(member.state.cursor)),
       relation: null,
     }));
     const named = this.#followers.map((one) => [tableKey(one.member.request.stream), one] as const);
@@ -284,7 +287,7 @@ class SharedLog implements ChangeLog {
     }
   }
 
-  reach(position: bigint): void {
+  reach(position: Lsn): void {
     if (position > this.reached) this.reached = position;
   }
 

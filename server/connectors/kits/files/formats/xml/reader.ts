@@ -80,7 +80,8 @@ export async function* xmlRows(ctx: SourceContext, file: FoundFile, request: Fil
       yield { rows: part.map(rows.rowOf), bytes: Math.ceil((bytes * part.length) / records.length) };
     }
   }
-  if (reader.reached === 0) checkReached(file, path, reader);
+  // Discovery has seen the path, so the elements around the records may be without any.
+  if (reader.reached < Math.max(stepsOf(path).length - 1, 1)) checkReached(file, path, reader);
 }
 
 interface PlannedColumn extends FileColumn {

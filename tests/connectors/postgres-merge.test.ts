@@ -1,9 +1,14 @@
-import { expect, test } from 'bun:test';
-import { batchOf } from './postgres-support.ts';
+import { describe, expect, test } from 'bun:test';
+import { DELETE, UPSERT } from '../../server/connectors/contract/changes.ts';
+import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
+import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
+import { until } from '../support/until.ts';
+import { batchOf, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
 
 // What all databases share is in merge.test.ts.
-const { sides, row, load, content, tableName } = targetTables();
+const { sides, target, row, load, content, tableName } = targetTables();
+const sql = (text: string) => sides.destination.sql.unsafe(text);
 
 test('merges into a partitioned table', async () => {
   const table = tableName();
@@ -14,4 +19,89 @@ test('merges into a partitioned table', async () => {
     [1, 'new'],
     [2, 'new'],
   ]);
+});
+
+async function existing(more = ''): Promise<void> {
+  const table = tableName();
+  await sql(`create table ${table} (id bigint primary key, name text, at timestamptz);
+    insert into ${table} values (1, 'old'), (2, 'old'), (3, 'old'); ${more}`);
+}
+async function openMerge(more: Partial<WriteTarget> = {}) {
+  const { ctx, entries } = destinationConfig(sides.destination);
+  const writer = await postgresDestination.open(ctx, target({ mode: 'append_dedup', ...more }));
+  return { writer, merges: () => entries.filter(({ body }) => body?.startsWith('merge into')).length };
+}
+/** Another session of the destination, in a transaction. */
+async function holding(statement: string) {
+  const session = await sides.destination.sql.reserve();
+  await session.unsafe(`begin; ${statement}`);
+  return { release: async (how: 'commit' | 'rollback') => (await session.unsafe(how), session.release()) };
+}
+const waitsForLock = async () =>
+  (await sql(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)).length >
+  0;
+
+describe('one MERGE', () => {
+  test('counts the rows that it updates, commit by commit', async () => {
+    await existing();
+    const { writer, merges } = await openMerge();
+    await writer.write(batchOf([row(1, 'a'), row(2, 'old'), row(4, 'a')]));
+    expect(await writer.checkpoint({ cursor: '1' })).toMatchObject({
+      rows_loaded: 3,
+      rows_updated: 1,
+      rows_deleted: 0,
+    });
+    await writer.write(batchOf([row(1, 'b'), row(2, 'old'), row(5, 'b'), row(5, 'c')]));
+    expect(await writer.finish({ cursor: '2' })).toMatchObject({ rows_loaded: 7, rows_updated: 2, rows_deleted: 0 });
+    expect(merges()).toBe(2);
+    expect(await content()).toEqual([
+      [1, 'b'],
+      [2, 'old'],
+      [3, 'old'],
+      [4, 'a'],
+      [5, 'c'],
+    ]);
+  });
+
+  test('deletes, updates and inserts', async () => {
+    await existing();
+    const { writer, merges } = await openMerge();
+    const rows = [row(1, 'gone'), row(2, 'new'), row(4, 'new'), row(5, 'gone'), row(6, 'new')];
+    await writer.write({ ...batchOf(rows), changes: [DELETE, UPSERT, UPSERT, DELETE, UPSERT] });
+    expect(await writer.finish(null)).toMatchObject({ rows_updated: 1, rows_deleted: 1 });
+    expect(merges()).toBe(1);
+    expect(await content()).toEqual([
+      [2, 'new'],
+      [3, 'old'],
+      [4, 'new'],
+      [6, 'new'],
+    ]);
+  });
+
+  test('is followed by an upsert where another session has inserted the same key meanwhile', async () => {
+    await existing();
+    const { release } = await holding(`insert into ${tableName()} values (4, 'theirs')`);
+    const { writer, merges } = await openMerge();
+    await writer.write(batchOf([row(1, 'ours'), row(4, 'ours')]));
+    const finished = writer.finish(null);
+    await until(waitsForLock);
+    await release('commit');
+    expect(await finished).toMatchObject({ rows_updated: 2 });
+    expect(merges()).toBe(1);
+    expect(await content()).toEqual([
+      [1, 'ours'],
+      [2, 'old'],
+      [3, 'old'],
+      [4, 'ours'],
+    ]);
+  });
+
+  test('is not done where a trigger may count other rows', async () => {
+    await existing(`create function seen() returns trigger language plpgsql as 'begin return new; end';
+      create trigger seen before insert on ${tableName()} for each row execute function seen()`);
+    const { writer, merges } = await openMerge();
+    await writer.write(batchOf([row(1, 'new'), row(4, 'new')]));
+    expect(await writer.finish(null)).toMatchObject({ rows_updated: 1 });
+    expect(merges()).toBe(0);
+  });
 });

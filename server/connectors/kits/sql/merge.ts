@@ -78,6 +78,20 @@ export interface MergePlan {
   put: { upsert: string } | { update: string };
 }
 
+/** A merge of all rows of a stage by one MERGE into the table, `t`, from `from` as `s`. */
+export interface OneMerge {
+  /** A SELECT of the last change of each key. */
+  from: string;
+  on: string;
+  columns: readonly MergeColumn[];
+  /** Conditions of what happens to a row that is there: it is removed (null: none is), or else it is replaced. */
+  isRemoved: string | null;
+  isReplaced: string;
+  assignments: readonly (readonly [own: string, value: string])[];
+  /** Condition of a row that is put in; null: always. */
+  isNew: string | null;
+}
+
 /** How a database merges. */
 export interface MergeDialect {
   /** Where `latest` is a table with an index, it is also worth having for a complete stage and for `update`. */
@@ -196,6 +210,25 @@ export function mergePlan(
   return { latest, key, removals, patch, put: isUpdate ? { update: update() } : { upsert: upsert() } };
 }
 
+/** Null: the stage takes more than one kind of statement. */
+export function oneMerge(dialect: Dialect, target: Target, staged: StagedMerge): OneMerge | null {
+  const { changes, columns, prefix } = staged;
+  const removes = changes?.deletes === true;
+  if (target.mode === 'update' || removesMissing(target, staged) || (removes && isSoft(target))) return null;
+  const cursor = cursorOf(target, staged, (column) => column);
+  const newest = newestRows(dialect, staged, cursor);
+  const value = changes ? keptOr(changes, prefix) : stagedValue;
+  return {
+    from: changes ? latestRows(dialect, staged, newest) : newest,
+    on: onKey(columns),
+    columns,
+    isRemoved: removes ? `s.${prefix}what = 'd'` : null,
+    // Changes are in the order of arrival, so the cursor has no say.
+    ...replacedRow(dialect, target, { columns, cursor: changes ? null : cursor, value }),
+    isNew: changes ? `s.${prefix}what = ''` : null,
+  };
+}
+
 /** The last change, or row, of each key, with what happened to it. */
 function latestRows({ merge }: Dialect, staged: StagedMerge, newest: string): string {
   const { changes, change, from, prefix, sequence } = staged;
@@ -278,15 +311,25 @@ const replacement =
   (dialect: Dialect, target: Target, { columns, on }: { columns: readonly MergeColumn[]; on: string }) =>
   (how: { from: string; where: string; cursor: MergeCursor | null; value: ValueOf }): string => {
     const { from, where, cursor, value } = how;
-    const incoming = (column: MergeColumn) => value(column, `t.${column.own}`);
-    const assignments = restOf(columns).map((column) => [column.own, incoming(column)] as const);
-    if (isSoft(target)) assignments.push([dialect.identifier(DELETED_AT), 'null']);
-    // A table of nothing but key columns has nothing to update, and the condition is false.
-    const [key] = columns.filter(({ isKey }) => isKey);
-    if (assignments.length === 0) assignments.push([key!.own, `s.${key!.staged}`]);
-    const changed = isReplaced(dialect, target, { columns, cursor, incoming });
-    return dialect.merge.update({ relation: target.relation, from, on, where: `${where} and ${changed}` }, assignments);
+    const changed = replacedRow(dialect, target, { columns, cursor, value });
+    const parts = { relation: target.relation, from, on, where: `${where} and ${changed.isReplaced}` };
+    return dialect.merge.update(parts, changed.assignments);
   };
+
+/** The condition of an existing row that really changes, and its new values. */
+function replacedRow(
+  dialect: Dialect,
+  target: Target,
+  { columns, cursor, value }: { columns: readonly MergeColumn[]; cursor: MergeCursor | null; value: ValueOf },
+): Pick<OneMerge, 'isReplaced' | 'assignments'> {
+  const incoming = (column: MergeColumn) => value(column, `t.${column.own}`);
+  const assignments = restOf(columns).map((column) => [column.own, incoming(column)] as const);
+  if (isSoft(target)) assignments.push([dialect.identifier(DELETED_AT), 'null']);
+  // A table of nothing but key columns has nothing to update, and the condition is false.
+  const [key] = columns.filter(({ isKey }) => isKey);
+  if (assignments.length === 0) assignments.push([key!.own, `s.${key!.staged}`]);
+  return { isReplaced: isReplaced(dialect, target, { columns, cursor, incoming }), assignments };
+}
 
 /**
  * Runs a plan statement by statement.

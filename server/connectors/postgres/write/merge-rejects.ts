@@ -1,7 +1,7 @@
 import type { Cell } from '../../contract/connector.ts';
 import { DELETED_AT } from '../../contract/changes.ts';
 import { DataError } from '../../contract/errors.ts';
-import { type Merged, mergePlan, missingRemoval } from '../../kits/sql/merge.ts';
+import { type Merged, mergePlan, missingRemoval, oneMerge } from '../../kits/sql/merge.ts';
 import { divideStage, mergeKeeping, stageExisting } from '../../kits/sql/merge-rejects.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
@@ -11,6 +11,7 @@ import { identifier } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
 import { exchangeRows } from './exchange.ts';
 import { BEFORE_PLAN, runPlan } from './merge.ts';
+import { runOneMerge } from './one-merge.ts';
 import type { PgTarget } from './target.ts';
 
 interface Work {
@@ -19,18 +20,36 @@ interface Work {
   stage: Stage;
 }
 
-/** Merges the stage. A row that may have taken a unique value before another one released it makes it an exchange. */
+/**
+ * Merges the stage, in the quickest way that the rows allow. One MERGE fails where another session inserts the same key,
+ * or where a row takes the unique value of one that is removed. What follows it fails where a row may have taken a unique
+ * value before another one released it, which makes it an exchange.
+ */
 async function mergeStage(work: Work): Promise<Merged> {
   const { session, target, stage } = work;
-  const plan = mergePlan(postgres, target, stagedMerge(postgres, target, stage));
+  const staged = stagedMerge(postgres, target, stage);
+  const one = oneMerge(postgres, target, staged);
+  const merged = one && (await unlessDuplicate(session, () => runOneMerge(session, target, one))).merged;
+  if (merged) return merged;
+  const plan = mergePlan(postgres, target, staged);
+  const planned = await unlessDuplicate(session, () => runPlan(session, { target, name: stage.latest }, plan));
+  if (planned.merged) return planned.merged;
+  const exchanged = await exchangeRows(work);
+  if (exchanged === null) throw planned.error;
+  return exchanged;
+}
+
+/** What `merge` returns, or the error of a duplicate key, after which nothing of it is left. */
+async function unlessDuplicate(
+  session: PgSession,
+  merge: () => Promise<Merged | null>,
+): Promise<{ merged: Merged | null; error?: unknown }> {
   try {
-    return await runPlan(session, { target, name: stage.latest }, plan);
+    return { merged: await merge() };
   } catch (error) {
     if (!(error instanceof DataError) || error.code !== 'duplicate_key') throw error;
     await session.query(`rollback to savepoint ${BEFORE_PLAN}`);
-    const merged = await exchangeRows(work);
-    if (merged === null) throw error;
-    return merged;
+    return { merged: null, error };
   }
 }
 

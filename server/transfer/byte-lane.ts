@@ -38,7 +38,9 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
   const { claim, deps } = attempt;
   const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
   const mapped = byteMapper(attempt, input.plan, stream);
-  const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024);
+  const overlaps = writer.writes_while_committing === true;
+  const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024, overlaps);
+  let committing: Promise<void> = Promise.resolve();
   const chunks = fromSource(counted(attempt, stream))[Symbol.asyncIterator]();
   let ended = false;
   async function* upToCheckpoint() {
@@ -63,11 +65,19 @@ export async function moveBytes(input: Transfer, format: ByteFormat): Promise<St
       );
       attempt.signal.throwIfAborted();
       const reached = state();
-      if (!ended && reached) await commitCheckpoint(input, reached);
+      await committing;
+      if (!ended && reached) {
+        committing = commitCheckpoint(input, reached);
+        // Awaited before the next commit.
+        committing.catch(() => {});
+        if (!overlaps) await committing;
+      }
       pace.reset();
     }
   } finally {
     await chunks.return?.(undefined);
+    // Whatever ended the read, its rows are in place.
+    await committing.catch(() => {});
   }
   return state() ?? null;
 }

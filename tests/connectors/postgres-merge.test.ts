@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { DELETE, UPSERT } from '../../server/connectors/contract/changes.ts';
-import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
+import type { ByteStream, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { until } from '../support/until.ts';
-import { batchOf, destinationConfig } from './postgres-support.ts';
+import { backends, batchOf, column, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
 
 // What all databases share is in merge.test.ts.
-const { sides, target, row, load, content, tableName } = targetTables();
+const { sides, target, row, load, content, tableName, errorOf } = targetTables();
 const sql = (text: string) => sides.destination.sql.unsafe(text);
 
 test('merges into a partitioned table', async () => {
@@ -103,5 +103,77 @@ describe('one MERGE', () => {
     await writer.write(batchOf([row(1, 'new'), row(4, 'new')]));
     expect(await writer.finish(null)).toMatchObject({ rows_updated: 1 });
     expect(merges()).toBe(0);
+  });
+});
+
+describe('rows that are copied while those before them are merged', () => {
+  const columns = [column('id', 'integer'), column('name', 'string')];
+  const lines = (...rows: [number, string][]): ByteStream => {
+    const bytes = Buffer.from(rows.map(([id, name]) => `${id}\t${name}\n`).join(''));
+    return {
+      format: 'pgcopy-text',
+      chunks: (async function* () {
+        yield bytes;
+      })(),
+      rows: () => rows.length,
+      state: () => null,
+    };
+  };
+  const stored = async () =>
+    (
+      await sql(
+        `select state ->> 'cursor' as cursor, state_version, finished from _pipeline_state where stream_id = '${tableName()}'`,
+      )
+    )[0];
+
+  test('are merged after them, with a state of their own', async () => {
+    await existing();
+    const { writer, merges } = await openMerge({ columns });
+    expect(writer.writes_while_committing).toBe(true);
+    const { release } = await holding(`update ${tableName()} set name = name where id = 1`);
+    await writer.pipe!(lines([1, 'a'], [4, 'a']));
+    const first = writer.checkpoint({ cursor: '1' });
+    await until(waitsForLock);
+    await writer.pipe!(lines([1, 'b'], [5, 'b']));
+    await until(async () => (await backends(sides.destination, 'active')) === 2);
+    await release('rollback');
+    expect(await first).toMatchObject({ rows_loaded: 2, rows_updated: 1 });
+    expect(await stored()).toMatchObject({ cursor: '1', finished: false });
+    expect(await writer.checkpoint({ cursor: '2' })).toMatchObject({ rows_loaded: 4, rows_updated: 2 });
+    await writer.pipe!(lines([1, 'c']));
+    expect(await writer.finish({ cursor: '3' })).toMatchObject({ rows_loaded: 5, rows_updated: 3 });
+    expect(await stored()).toMatchObject({ cursor: '3', state_version: '3', finished: true });
+    expect(merges()).toBe(3);
+    expect(await content()).toEqual([
+      [1, 'c'],
+      [2, 'old'],
+      [3, 'old'],
+      [4, 'a'],
+      [5, 'b'],
+    ]);
+  });
+
+  test('are not there after an abort, nor is what was under way', async () => {
+    await existing();
+    const { writer } = await openMerge({ columns });
+    const { release } = await holding(`update ${tableName()} set name = name where id = 1`);
+    await writer.pipe!(lines([1, 'a'], [4, 'a']));
+    const first = errorOf(writer.checkpoint({ cursor: '1' }));
+    await until(waitsForLock);
+    await writer.pipe!(lines([5, 'b']));
+    await writer.abort();
+    expect(await first).not.toBe(null);
+    await release('rollback');
+    expect(await stored()).toMatchObject({ cursor: null });
+    expect((await content()).length).toBe(3);
+    await until(async () => (await backends(sides.destination)) === 0);
+  });
+
+  test('wait where one connection may write', async () => {
+    await existing();
+    const { ctx } = destinationConfig(sides.destination, { parallel_writes: 1 });
+    const writer = await postgresDestination.open(ctx, target({ mode: 'append_dedup', columns }));
+    expect(writer.writes_while_committing).toBe(false);
+    await writer.abort();
   });
 });

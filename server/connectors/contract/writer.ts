@@ -164,6 +164,8 @@ export interface Writer {
   write(batch: Batch): Promise<void>;
   /** Writes a byte stream to its end. Only for formats in `byteFormats`. */
   pipe?(stream: ByteStream): Promise<void>;
+  /** `pipe` may be called while a `checkpoint` is under way, which takes what came before it. One at a time. */
+  writes_while_committing?: boolean;
   /** Commits rows and state in one transaction of the destination. */
   checkpoint(state: StreamState): Promise<WriteCounts>;
   /**

@@ -30,7 +30,7 @@ import { deferForeignKeys } from './write/foreign-keys.ts';
 import { PgReplicationWriter } from './write/replication-writer.ts';
 import { discardTables, publishTables } from './write/publish.ts';
 import { advanceSequences } from './write/sequences.ts';
-import { LoadTransaction, PgWriter } from './write/writer.ts';
+import { LIMITS, LoadTransaction, PgWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
 
@@ -167,8 +167,7 @@ async function openSession<Result>(
 ): Promise<Result> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
-    // A worker that freezes in the middle of a commit must not hold its locks for ever.
-    const settings = `set local lock_timeout = '${LOCK_LIMIT}'; set local search_path = ''; set idle_in_transaction_session_timeout = '60s'`;
+    const settings = `set local lock_timeout = '${LOCK_LIMIT}'; set local search_path = ''; ${LIMITS}`;
     const locks = [...new Set(targets.map((target) => target.schema))].map(definitionsLock);
     await session.query(['begin', settings, ...locks].join('; '), { slow: true });
     const writer = await prepare(session);

@@ -1,6 +1,6 @@
 import type { DestinationSyncMode } from '../../connectors/contract/connector.ts';
 
-/** A merge costs more than an append, so its checkpoints are further apart. */
+/** A merge costs more than an append, so its checkpoints are further apart, unless the next rows are copied meanwhile. */
 const SIZE_FACTOR: Record<DestinationSyncMode, number> = {
   append: 1,
   overwrite: 1,
@@ -16,8 +16,9 @@ export class CheckpointPace {
   #bytes = 0;
   #since = performance.now();
 
-  constructor(mode: DestinationSyncMode, bytes: number) {
-    this.#maxBytes = bytes * SIZE_FACTOR[mode];
+  /** @param overlaps rows are written while a checkpoint is under way */
+  constructor(mode: DestinationSyncMode, bytes: number, overlaps = false) {
+    this.#maxBytes = bytes * (overlaps ? 1 : SIZE_FACTOR[mode]);
   }
 
   /** Since the last checkpoint. */

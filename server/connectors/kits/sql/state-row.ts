@@ -1,7 +1,7 @@
 import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { CommittedState, HeldPosition, StreamState, WriteCounts } from '../../contract/connector.ts';
 import { FencedError } from '../../contract/errors.ts';
-import { inOrder, type SqlDatabase, type Row, textOrNull } from './dialect.ts';
+import { inOrder, type SqlDatabase, type SqlSession, type Row, textOrNull } from './dialect.ts';
 import type { PlacedTarget } from './target.ts';
 
 /** Lives in the schema of the tables it describes, one row per stream, committed together with the stream's rows. */
@@ -52,9 +52,10 @@ export interface StateRow {
   extra: ExtraState;
   /**
    * Records a commit in the open transaction. May be called again, in the same transaction or after a rollback.
+   * @param session another one than that of the claim
    * @throws FencedError when a newer attempt has claimed the stream.
    */
-  record(commit: StateCommit): Promise<void>;
+  record(commit: StateCommit, session?: SqlSession): Promise<void>;
   /** What `record` would store, for one statement that records several streams. */
   next(commit: StateCommit): StoredCommit;
   /** Call it after the COMMIT: the next commit counts on from the one recorded last. */
@@ -145,13 +146,13 @@ export async function claimState(
   ]);
   const [row] = rows;
   if (!row || BigInt(row[0]!) > BigInt(target.fence)) throw new FencedError(fenceOf(row));
-  const update = async (assignments: string[]) => {
+  const update = async (assignments: string[], on = session) => {
     const own = `${key} and fence = ${target.fence}`;
     const set = `${assignments.join(', ')}, updated_at = ${now}`;
-    const { count } = await session.query(`update ${table} set ${set} where ${own}`);
+    const { count } = await on.query(`update ${table} set ${set} where ${own}`);
     if (count > 0) return;
     // Some databases do not count a row that has the values already.
-    const found = await session.query(`select fence from ${table} where ${key}${forUpdate}`);
+    const found = await on.query(`select fence from ${table} where ${key}${forUpdate}`);
     if (found.rows[0]?.[0] !== String(target.fence)) throw new FencedError(fenceOf(found.rows[0]));
   };
   const stored = storedState(row, target);
@@ -186,7 +187,7 @@ function recorder(
     target: PlacedTarget;
     stored: CommittedState;
     left_rows: boolean;
-    update(assignments: string[]): Promise<void>;
+    update(assignments: string[], session?: SqlSession): Promise<void>;
   },
 ): Pick<StateRow, 'record' | 'next' | 'confirm' | 'note' | 'forget' | 'forgetRows'> {
   const { target, stored, update } = claimed;
@@ -205,16 +206,17 @@ function recorder(
   };
   return {
     next,
-    async record(commit) {
+    async record(commit, session) {
       const row = next(commit);
-      await update([
+      const assignments = [
         `state = ${textOrNull(dialect, row.state)}`,
         `state_version = ${row.state_version}`,
         `stream_run_id = ${dialect.literal(row.stream_run_id)}`,
         `finished = ${row.finished}`,
         `counts = ${dialect.literal(row.counts)}`,
         ...assigned(dialect, commit.extra ?? {}),
-      ]);
+      ];
+      await update(assignments, session);
     },
     confirm() {
       current = recorded;

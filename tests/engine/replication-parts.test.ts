@@ -272,9 +272,9 @@ test('a long log of a source without a free slot arrives as a stream', async () 
 });
 
 test('a source that ends the statement which reads its log loses and doubles nothing', async () => {
-  const server = new URL(from.url);
+  const { hostname, port } = new URL(from.url);
   const line: Limits = {};
-  const proxy = await startTcpProxy({ host: server.hostname, port: Number(server.port) }, line);
+  const proxy = await startTcpProxy({ host: hostname, port: Number(port) }, line);
   const through = new URL(from.url);
   through.host = `127.0.0.1:${proxy.port}`;
   const pipeline = await follow(

@@ -14,7 +14,7 @@ const sent: string[] = [];
 beforeAll(async () => {
   database = await createPlainDatabase();
   client = postgres(database.url, { max: 2, onnotice: () => {} });
-  db = drizzle(client, { logger: { logQuery: (text) => void sent.push(text) } }) as unknown as Db;
+  db = drizzle(client, { logger: { logQuery: (text) => void sent.push(text) } });
 });
 afterAll(async () => {
   await client.end();

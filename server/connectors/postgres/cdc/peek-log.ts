@@ -8,11 +8,14 @@ import { ReadAhead } from './read-ahead.ts';
 
 const MB = 1024n * 1024n;
 
-/**
- * Of log that one statement returns. The server decodes all of it before the first row comes, and keeps the changes in
- * a temporary file meanwhile.
- */
-const SLICE = { least: 32n * MB, most: 128n * MB };
+/** Of log. Longer ones are read slice by slice. */
+const SLICE_BYTES = 32n * MB;
+
+/** Messages of a slice. The server decodes all of it before the first row comes, and keeps them in a temporary file. */
+const SLICE_MESSAGES = 500_000n;
+
+/** Of log that one statement reads where there is no slot for slices. */
+const MAX_PEEKED_BYTES = 128n * MB;
 
 const FUNCTIONS = [
   'pg_logical_slot_peek_binary_changes(name, pg_lsn, int4, text[])',
@@ -59,8 +62,8 @@ export class PeekedLog {
     );
     if (rows[0]?.[0] !== 't') return null;
     const length = slot.target - slot.from;
-    const copy = length > SLICE.least ? await copySlot(session, slot.name) : null;
-    if (copy === null && length > SLICE.most) return null;
+    const copy = length > SLICE_BYTES ? await copySlot(session, slot.name) : null;
+    if (copy === null && length > MAX_PEEKED_BYTES) return null;
     // A stream of the log has no such limit either.
     await session.query('set statement_timeout = 0');
     return new PeekedLog(session, slot, copy);
@@ -86,16 +89,15 @@ export class PeekedLog {
   }
 
   #peek(): AsyncIterable<Buffer> {
-    return this.#changes('peek', this.slot.name, this.slot.target);
+    return this.#changes('peek', this.slot.name, { to: this.slot.target, messages: null });
   }
 
   async *#slices(copy: string): AsyncGenerator<Buffer> {
-    let confirmed = this.slot.from;
-    for (let at = this.slot.from; at < this.slot.target; ) {
+    const { from, target } = this.slot;
+    let confirmed = from;
+    for (let slice = await this.#sliceOf(copy); slice.at < target; slice = await this.#sliceOf(copy)) {
       confirmed = await this.#confirm(confirmed);
-      const to = at + (await this.#sliceAt(copy));
-      at = to < this.slot.target ? to : this.slot.target;
-      yield* this.#changes('get', copy, at);
+      yield* this.#changes('get', copy, slice);
     }
   }
 
@@ -112,20 +114,29 @@ export class PeekedLog {
 
   /**
    * The server decodes from where the slot restarts, which stays behind while transactions are open, and up to 15 s of
-   * log in any case. Decoding a second time costs a fifth of the first, so a slice grows with that.
+   * log in any case. Decoding log without returning it costs a fifth, so a slice grows with that: a transaction longer
+   * than a slice, which only the last of its slices returns, is decoded some two times at most.
    */
-  async #sliceAt(copy: string): Promise<bigint> {
+  async #sliceOf(copy: string): Promise<{ at: bigint; to: bigint; messages: bigint }> {
     const { rows } = await this.session.query(
-      `select (confirmed_flush_lsn - restart_lsn)::bigint from pg_replication_slots where slot_name = ${literal(copy)}`,
+      `select confirmed_flush_lsn, (confirmed_flush_lsn - restart_lsn)::bigint from pg_replication_slots
+        where slot_name = ${literal(copy)}`,
     );
-    const again = BigInt(rows[0]![0]!);
-    const wanted = again * 3n < SLICE.most ? again * 3n : SLICE.most;
-    return [SLICE.least, wanted, again / 4n].reduce((most, one) => (one > most ? one : most));
+    const [position, again] = rows[0]!;
+    const [at, decoded] = [lsnValue(position!), BigInt(again!)];
+    const to = at + larger(SLICE_BYTES, 8n * decoded);
+    const { target } = this.slot;
+    return { at, to: to < target ? to : target, messages: larger(SLICE_MESSAGES, decoded / 1000n) };
   }
 
-  #changes(how: 'peek' | 'get', slot: string, to: bigint): AsyncIterable<Buffer> {
+  #changes(
+    how: 'peek' | 'get',
+    slot: string,
+    { to, messages }: { to: bigint; messages: bigint | null },
+  ): AsyncIterable<Buffer> {
+    const limit = messages === null ? 'null' : `least(${messages}, 2147483647)::int4`;
     const text = `copy (select data from pg_catalog.pg_logical_slot_${how}_binary_changes(${literal(slot)},
-      '${lsnText(to)}', null, 'proto_version', '1', 'publication_names', ${literal(this.slot.name)})) to stdout (format binary)`;
+      '${lsnText(to)}', ${limit}, 'proto_version', '1', 'publication_names', ${literal(this.slot.name)})) to stdout (format binary)`;
     return this.session.copyOut(text, { binary: true, bare: true });
   }
 
@@ -144,3 +155,5 @@ export class PeekedLog {
     return messages;
   }
 }
+
+const larger = (one: bigint, other: bigint) => (one > other ? one : other);

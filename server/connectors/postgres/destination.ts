@@ -30,7 +30,8 @@ import { deferForeignKeys } from './write/foreign-keys.ts';
 import { PgReplicationWriter } from './write/replication-writer.ts';
 import { discardTables, publishTables } from './write/publish.ts';
 import { advanceSequences } from './write/sequences.ts';
-import { LIMITS, LoadTransaction, PgWriter } from './write/writer.ts';
+import { LIMITS, LoadTransaction } from './write/load-transaction.ts';
+import { PgWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
 

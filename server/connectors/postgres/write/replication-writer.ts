@@ -8,7 +8,8 @@ import { literal, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
 import type { DirectMerge } from './held-rows.ts';
 import { mergedOf } from './merge.ts';
-import type { LoadTransaction, PgWriter } from './writer.ts';
+import type { LoadTransaction } from './load-transaction.ts';
+import type { PgWriter } from './writer.ts';
 
 /** Where the states of all streams are, which belong to one connection. */
 interface StatePlace {

@@ -2,79 +2,27 @@ import type {
   Batch,
   ByteFormat,
   ByteStream,
-  Cell,
-  ChangeLines,
   ConnectorContext,
   StreamState,
   WriteCounts,
 } from '../../contract/connector.ts';
-import { decodeCopyText, encodeCopyText } from '../../cells/copy-text.ts';
-import { DataError } from '../../contract/errors.ts';
 import type { ValueGate } from '../../cells/value-gate.ts';
-import { LINE_FEED } from '../../kits/sql/copy-lines.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
 import type { Merged } from '../../kits/sql/merge.ts';
-import { pendingState } from '../../kits/sql/publish/pending-table.ts';
-import { RejectCount, type Rejects } from '../../kits/sql/rejects.ts';
-import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
-import type { StateCommit, StateRow, StoredCommit } from '../../kits/sql/state-row.ts';
+import { RejectCount } from '../../kits/sql/rejects.ts';
+import type { StateCommit, StoredCommit } from '../../kits/sql/state-row.ts';
 import { isMerge } from '../../kits/sql/target.ts';
-import { type Loaded, type RowLoad, SqlWriter, type WrittenTotals } from '../../kits/sql/writer.ts';
+import { SqlWriter, type WrittenTotals } from '../../kits/sql/writer.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
-import { columnList } from '../connection/sql.ts';
-import { WAITING } from '../connection/waiting.ts';
-import type { CopyIn } from '../connection/copy-in.ts';
+import { CopyLoad, type LoadWork } from './copy-load.ts';
 import { postgres } from './dialect.ts';
-import { type DirectMerge, directMerge, type HeldBytes, HeldRows, MAX_HELD_ROWS } from './held-rows.ts';
-import { changesOf, type Load, loadOf } from './load.ts';
+import type { DirectMerge } from './held-rows.ts';
+import { LIMITS, LoadTransaction } from './load-transaction.ts';
 import { LoadTurns } from './load-turns.ts';
-import { ParallelCopy, type Sharing } from './parallel-copy.ts';
-import { discardOwn } from './pending-table.ts';
-import { rejectsOf } from './rejects.ts';
-import { acceptedFormats, type PgTarget } from './target.ts';
+import { acceptedFormats } from './target.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
-
-/** Of a session that writes: a worker that freezes in the middle of a commit must not hold its locks for ever. */
-export const LIMITS = "set idle_in_transaction_session_timeout = '60s'";
-
-interface Work {
-  target: PgTarget;
-  state: StateRow;
-}
-
-/** A session and its open transaction. `common`: several writers use them, and what they share is ended elsewhere. */
-export class LoadTransaction {
-  #open = false;
-  readonly held: HeldBytes = { bytes: 0 };
-  /** Deferrable constraints are checked at the end of each transaction. */
-  defers = false;
-
-  constructor(
-    readonly session: PgSession,
-    readonly common = false,
-  ) {}
-
-  get isOpen(): boolean {
-    return this.#open;
-  }
-
-  get beginning(): string[] {
-    return this.defers ? ['begin', 'set constraints all deferred'] : ['begin'];
-  }
-
-  /** It begins with the next statement, in the same message. */
-  begin(): void {
-    if (!this.#open) this.session.ahead(this.beginning.join('; '));
-    this.#open = true;
-  }
-
-  async commit(): Promise<void> {
-    if (this.#open) await this.session.query('commit', { slow: true });
-    this.#open = false;
-  }
-}
 
 /** Each commit is one transaction: COPY, what the mode does with the rows, the state with its fence. */
 export class PgWriter extends SqlWriter {
@@ -82,7 +30,7 @@ export class PgWriter extends SqlWriter {
   readonly accepts_lines: boolean;
   readonly writes_while_committing: boolean;
 
-  static of(ctx: Context, transaction: LoadTransaction, { target, state }: Work): PgWriter {
+  static of(ctx: Context, transaction: LoadTransaction, { target, state }: Omit<LoadWork, 'rejected'>): PgWriter {
     const rejected = RejectCount.of(target, state.counts);
     const gate = gateOf(postgres, target);
     const loadBy = (own: LoadTransaction) => new CopyLoad(ctx, own, { target, state, rejected });
@@ -95,7 +43,7 @@ export class PgWriter extends SqlWriter {
 
   private constructor(
     private readonly turns: LoadTurns<CopyLoad>,
-    parts: Work & { ctx: Context; rejected: RejectCount | null; gate: ValueGate | null; common: boolean },
+    parts: LoadWork & { ctx: Context; gate: ValueGate | null; common: boolean },
   ) {
     super({ ...parts, load: turns });
     const { ctx, target, common } = parts;
@@ -185,249 +133,6 @@ export class PgWriter extends SqlWriter {
   }
 }
 
-const NOTHING_MERGED: Merged = { updated: 0, deleted: 0 };
-
-/** The savepoint to which the merge of a part can be undone. */
-const BEFORE_PART = 'before_part';
-
-/** Rows by COPY, in the transaction that `prepare` begins. */
-class CopyLoad implements RowLoad {
-  /** Rows since the last commit while they are few; null: they are sent as they come. */
-  held: HeldRows | null = null;
-  private readonly session: PgSession;
-  readonly #load: Load;
-  readonly #rejects: Rejects | null;
-  #into = { into: '', freeze: false };
-  #copy: ParallelCopy | null = null;
-  /** The new table may be visible to other sessions. */
-  #shared = false;
-  /** The rows of the COPY end in what happened to them. */
-  #marked = false;
-  /** In the open transaction, without those of `#copy`. */
-  #copied = { rows: 0, bytes: 0 };
-  /** In the open transaction, by `mergePart`. */
-  #merged = NOTHING_MERGED;
-  /** What is staged waits for the commit. */
-  #waits = false;
-  #warned = false;
-
-  constructor(
-    private readonly ctx: Context,
-    private readonly transaction: LoadTransaction,
-    private readonly work: Work & { rejected: RejectCount | null },
-  ) {
-    const { target, rejected } = work;
-    const { session } = transaction;
-    this.session = session;
-    this.#load = loadOf(target);
-    const present = this.#load.present?.bind(null, session);
-    this.#rejects = rejected && rejectsOf({ session, target, rejected }, { copy: this.#copyAtOnce, present });
-  }
-
-  get incremental(): boolean {
-    return this.#load.incremental;
-  }
-
-  async prepare(): Promise<void> {
-    if (!this.transaction.common || !this.#load.isDirect?.()) return this.#prepareTable();
-    this.#load.stage!.changes = null;
-    this.held = new HeldRows(this.work.target, this.transaction.held, this.#warnOfNul);
-  }
-
-  async #prepareTable(): Promise<void> {
-    this.transaction.begin();
-    this.#into = await this.#load.prepare(this.session);
-    await this.session.flush();
-  }
-
-  async stageHeld(): Promise<void> {
-    const { held } = this;
-    if (!held) return;
-    const rows = [...held.rows];
-    const { changes } = this.#load.stage!;
-    this.forgetHeld();
-    await this.#prepareTable();
-    this.#load.stage!.changes = changes;
-    if (rows.length > 0) await this.add(rows, { marked: true });
-  }
-
-  forgetHeld(): void {
-    this.held?.clear();
-    this.held = null;
-  }
-
-  direct(): DirectMerge | null {
-    const { held } = this;
-    return held && held.rows.length > 0 ? directMerge(this.work.target, this.#load.stage!, held) : null;
-  }
-
-  async add(rows: Cell[][], { marked }: { marked: boolean }): Promise<void> {
-    if (this.held?.take(rows, marked)) return;
-    await this.stageHeld();
-    if (this.#copy && this.#marked !== marked) await this.endCopy();
-    this.#marked = marked;
-    if (this.#rejects) return this.#count(await this.#rejects.load(rows));
-    const lines = encodeCopyText(rows, this.#warnOfNul);
-    this.#copy ??= this.#copyFrom(false);
-    await this.#copy.write(lines, lines.length);
-  }
-
-  /** Changes that are encoded as a COPY into the stage has them. */
-  async addLines({ bytes, rows, deletes }: ChangeLines): Promise<void> {
-    this.changes().deletes ||= deletes > 0;
-    if (this.held) {
-      if (rows <= MAX_HELD_ROWS && this.held.take(decodeCopyText(bytes.toString('utf8')), true)) return;
-      await this.stageHeld();
-    }
-    if (this.#copy && !this.#marked) await this.endCopy();
-    this.#marked = true;
-    this.#copy ??= this.#copyFrom(false);
-    await this.#copy.write(bytes, bytes.length);
-  }
-
-  async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {
-    await this.stageHeld();
-    await this.#rejects!.refuse(row, error, isDelete);
-  }
-
-  async pipe(stream: ByteStream): Promise<void> {
-    const binary = stream.format === 'pgcopy-binary';
-    this.#copy = this.#copyFrom(binary, stream.computed ? WAITING.computed_share : WAITING.share);
-    for await (const piece of stream.chunks) {
-      const rows_end = binary ? (stream.rowsEnd?.() ?? 0) : piece.lastIndexOf(LINE_FEED) + 1;
-      await this.#copy.write(piece, rows_end, () => stream.reuse?.(piece));
-    }
-  }
-
-  changes(): StagedChanges {
-    return changesOf(this.#load.stage!);
-  }
-
-  async truncate(): Promise<void> {
-    if (this.#load.isFirst) return;
-    this.held?.clear();
-    await this.stageHeld();
-    await this.endCopy();
-    await this.session.query(`truncate ${this.#load.stage!.relation}`);
-    this.changes().truncate();
-  }
-
-  /**
-   * Merges what is staged before the rest of its transaction has arrived. The commit does it where rows that cannot be
-   * merged are kept, and after a truncate, which would have the rows of later parts deleted first. After an error, too: a
-   * rule may hold only once the rest has been merged, as when two rows exchange a unique value.
-   */
-  async mergePart(): Promise<void> {
-    const { stage, isFirst } = this.#load;
-    if (this.held || this.#rejects || this.#waits || isFirst) return;
-    if (!stage?.changes || stage.changes.truncated || stage.complete) return;
-    await this.endCopy();
-    await this.session.query(`savepoint ${BEFORE_PART}`);
-    try {
-      const { updated, deleted } = await this.#load.complete(this.session, null);
-      await this.session.query(`truncate ${stage.relation}; release savepoint ${BEFORE_PART}`);
-      this.#merged = { updated: this.#merged.updated + updated, deleted: this.#merged.deleted + deleted };
-      stage.changes = null;
-    } catch (error) {
-      if (!(error instanceof DataError)) throw error;
-      this.#waits = true;
-      await this.session.query(`rollback to savepoint ${BEFORE_PART}; release savepoint ${BEFORE_PART}`);
-    }
-  }
-
-  async commit(record: (loaded: Loaded, session: PgSession) => Promise<void>, prepared: boolean): Promise<void> {
-    await this.stageHeld();
-    await this.endCopy();
-    const done: Partial<Loaded> = prepared ? await this.#load.complete(this.session, this.#rejects) : {};
-    this.transaction.begin();
-    const updated = (done.updated ?? 0) + this.#merged.updated;
-    const deleted = (done.deleted ?? 0) + this.#merged.deleted;
-    await record({ ...this.#copied, ...done, updated, deleted }, this.session);
-    if (!this.transaction.common) await this.transaction.commit();
-    [this.#shared, this.#waits, this.#merged] = [false, false, NOTHING_MERGED];
-    this.#copied = { rows: 0, bytes: 0 };
-  }
-
-  async close(): Promise<void> {
-    if (!this.transaction.common) await this.session.close();
-  }
-
-  /** Open transactions end with their sessions, and what they do not hold is dropped. */
-  async abort(): Promise<void> {
-    await Promise.all([this.#copy?.close(), this.session.close()]);
-    if (this.#shared) await discardOwn(this.ctx, this.work.target);
-    this.#shared = false;
-  }
-
-  translate(error: unknown): unknown {
-    return this.session.translate(error);
-  }
-
-  /** With rejects, each batch is a COPY of its own. */
-  readonly #copyAtOnce = async (rows: Cell[][]) => {
-    const copy = this.#begin(this.session, []);
-    await copy.write(encodeCopyText(rows, this.#warnOfNul));
-    return { rows: await copy.end(), bytes: copy.bytes() };
-  };
-
-  async endCopy(): Promise<void> {
-    if (!this.#copy) return;
-    this.#count(await this.#copy.end());
-    this.#copy = null;
-  }
-
-  #count({ rows, bytes }: { rows: number; bytes: number }): void {
-    this.#copied.rows += rows;
-    this.#copied.bytes += bytes;
-  }
-
-  #copyFrom(binary: boolean, waiting = WAITING.share): ParallelCopy {
-    const format = binary ? ['format binary'] : [];
-    const begin = (session: PgSession, shared: boolean) =>
-      this.#begin(session, this.#into.freeze && !shared ? [...format, 'freeze'] : format);
-    return new ParallelCopy(this.session, { binary, waiting, sharing: this.#sharing(), begin });
-  }
-
-  /** A row that cannot be loaded is looked for under savepoints of one session. */
-  #sharing(): Sharing | null {
-    const { ctx, transaction, work } = this;
-    const { pending } = this.#load;
-    const { parallel_writes: limit } = ctx.config;
-    if (!pending || this.#rejects || transaction.common || limit < 2) return null;
-    return {
-      limit,
-      open: () => openHelper(ctx),
-      share: async () => {
-        this.#shared = true;
-        await work.state.note(pendingState(pending));
-        await transaction.commit();
-        transaction.begin();
-        await this.session.flush();
-      },
-      refused: (error) => {
-        if (ctx.signal.aborted) return;
-        ctx.log.warn('loading the table with fewer connections', { reason: String(error) });
-      },
-    };
-  }
-
-  #begin(session: PgSession, options: readonly string[]): CopyIn {
-    const names = columnList(this.work.target.columns.map(({ name }) => name));
-    const columns = this.#marked ? `${names}, ${this.#load.stage!.change}` : names;
-    const given = options.length > 0 ? ` (${options.join(', ')})` : '';
-    return session.copyIn(`copy ${this.#into.into} (${columns}) from stdin${given}`);
-  }
-
-  readonly #warnOfNul = () => {
-    if (this.#warned) return;
-    this.#warned = true;
-    this.ctx.warn(
-      'nul_character_removed',
-      `Texts for ${this.work.target.table} contained the character NUL, which PostgreSQL cannot store. It was removed`,
-    );
-  };
-}
-
 /** Merges beside the session of a writer, in transactions of its own. Null: the server accepts no other session. */
 async function openBeside(ctx: Context): Promise<PgSession | null> {
   try {
@@ -438,17 +143,5 @@ async function openBeside(ctx: Context): Promise<PgSession | null> {
     if (ctx.signal.aborted) throw error;
     ctx.log.warn('merging over one connection', { reason: String(error) });
     return null;
-  }
-}
-
-/** Copies beside the session of a writer. */
-async function openHelper(ctx: Context): Promise<PgSession> {
-  const session = await PgSession.open(ctx, { phase: 'run' });
-  try {
-    await session.query("begin; set local idle_in_transaction_session_timeout = '60s'");
-    return session;
-  } catch (error) {
-    await session.close();
-    throw error;
   }
 }

@@ -253,7 +253,7 @@ describe('a session that stands for its user', () => {
   test('stays confirmed for five minutes; a call with the key needs no confirmation', async () => {
     const { cookie, key, row } = await session();
     await procedure(cookie, 'users.confirmSession', { api_key: key });
-    const past = { confirmed_until: sql`now()` };
+    const past = { confirmed_until: sql`now() - interval '1 second'` };
     await deps.db.update(sessions).set(past).where(eq(sessions.api_key_id, row.id));
     expect((await procedure(cookie, 'users.rotateKey')).code).toBe('confirmation_required');
     expect((await api.as(key)('POST', '/trpc/users.confirmSession', { api_key: key })).body.error.data.code).toBe(

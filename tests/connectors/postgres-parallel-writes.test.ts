@@ -320,10 +320,14 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
     };
     await errorOf(streamOf(lose).then((stream) => old.pipe!(stream)));
     const fresh = await freshName();
-    // Holds the drop, which has looked for writers by then, until one more is there.
-    await run(`create function await_writer() returns event_trigger language plpgsql as $$ begin
-        while not exists (select from pg_locks where relation = to_regclass('public.${fresh}') and mode = 'RowExclusiveLock')
-        loop perform pg_sleep(0.01); end loop; end $$;
+    // Holds the first drop, which has looked for writers by then, until one more is there. No rollback undoes a nextval.
+    await run(`create sequence public.first_drop;
+      create function await_writer() returns event_trigger language plpgsql as $$ begin
+        while not (select is_called from public.first_drop) and not exists (
+          select from pg_locks where relation = to_regclass('public.${fresh}') and mode = 'RowExclusiveLock')
+        loop perform pg_sleep(0.01); end loop;
+        perform nextval('public.first_drop');
+      end $$;
       create event trigger await_writer on ddl_command_start when tag in ('DROP TABLE') execute function await_writer()`);
     const { server } = sides.destination;
     const joining = postgres({ ...server, max: 1, connection: { application_name: APPLICATION_NAME } });
@@ -339,7 +343,7 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
       errorOf(joined),
       opened(destinationConfig(sides.destination), { fence: 2 }).finally(() => (isReplaced = true)),
     ]);
-    await run('drop event trigger await_writer; drop function await_writer');
+    await run('drop event trigger await_writer; drop function await_writer; drop sequence public.first_drop');
     await joining.end();
     expect(lost).toBeInstanceOf(Error);
     await Promise.all([old.abort(), writer.abort()]);

@@ -15,7 +15,7 @@ import { columnList } from '../connection/sql.ts';
 import { WAITING } from '../connection/waiting.ts';
 import { type DirectMerge, directMerge, HeldRows, MAX_HELD_ROWS } from './held-rows.ts';
 import { changesOf, type Load, loadOf } from './load.ts';
-import type { LoadTransaction } from './load-transaction.ts';
+import { LIMITS, type LoadTransaction } from './load-transaction.ts';
 import { ParallelCopy, type Sharing } from './parallel-copy.ts';
 import { discardOwn } from './pending-table.ts';
 import { rejectsOf } from './rejects.ts';
@@ -276,7 +276,7 @@ export class CopyLoad implements RowLoad {
 async function openHelper(ctx: Context): Promise<PgSession> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
-    await session.query("begin; set local idle_in_transaction_session_timeout = '60s'");
+    await session.query(`begin; ${LIMITS}`);
     return session;
   } catch (error) {
     await session.close();

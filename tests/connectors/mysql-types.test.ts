@@ -203,6 +203,44 @@ describeMysql('every type and value', () => {
   }
 });
 
+describeMysql('texts that UTF-8 without NUL cannot hold', () => {
+  beforeAll(async () => {
+    await mysql.sql(`create table odd_texts (id int primary key, note varchar(20) character set utf8mb3, other text);
+      insert into odd_texts values (1, _utf8mb3 x'61eda0bd62', 'whole \u{1f98a}'), (2, 'a\\tb', 'nul \\0'),
+        (3, null, _utf8mb4 x'edb28a5c')`);
+  });
+
+  test.each(['bytes', 'rows'] as const)('are refused by PostgreSQL, or changed and counted: %s', async (lane) => {
+    const stream = await streamNamed(mysql, 'odd_texts');
+    const move = async (inexact_values: 'refuse' | 'allow', fence: number) => {
+      const [from, to] = [sourceConfig(mysql), postgresConfig(postgres.destination)];
+      const about = { table: `odd_${lane}`, stream_id: lane, stream_run_id: inexact_values, inexact_values, fence };
+      const writer = await postgresDestination.open(to.ctx, targetOf(stream, { ...about, mode: 'overwrite' }));
+      const request = { ...requestOf(stream), inexact_values };
+      try {
+        if (lane === 'bytes') await writer.pipe!(await mysqlSource.copy!(from.ctx, request, 'pgcopy-text'));
+        else for await (const batch of mysqlSource.read(from.ctx, request)) await writer.write(batch);
+        await writer.finish(null);
+      } catch (error) {
+        await writer.abort();
+        throw error;
+      }
+      return [...from.warnings, ...to.warnings];
+    };
+    await expect(move('refuse', 1)).rejects.toThrow(
+      /note has "a\\ud83db", which text cannot hold exactly\. .* set inexact_values to allow/,
+    );
+    // One for each column.
+    expect(await move('allow', 2)).toEqual(['values_changed', 'values_changed']);
+    const rows = await postgres.destination.sql.unsafe(`select id, note, other from odd_${lane} order by id`);
+    expect(rows.map(({ id, note, other }) => [Number(id), note, other])).toEqual([
+      [1, 'a\ufffdb', 'whole \u{1f98a}'],
+      [2, 'a\tb', 'nul '],
+      [3, null, '\ufffd\\'],
+    ]);
+  });
+});
+
 /** A double with its exponent written out, as numeric shows it. */
 function sqlNumber(text: string): string | null {
   const [, sign = '', head = '', tail = '', exponent = ''] = /^(-?)(\d)\.(\d+)e(-?\d+)$/.exec(text) ?? [];

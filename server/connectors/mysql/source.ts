@@ -18,6 +18,7 @@ import { coversGtid, markLog } from './binlog/marks.ts';
 import { canCopy, copyTables } from './binlog/table-copies.ts';
 import { notLogged } from './binlog/table-shape.ts';
 import { countTables, discoverStreams } from './read/catalog.ts';
+import { CopiedTexts } from './read/copied-texts.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { rightsToRead } from './connection/grants.ts';
 import { asDescribed, datasetStreams } from './read/datasets.ts';
@@ -134,17 +135,14 @@ async function copy(ctx: Context, wanted: ReadRequest, format: ByteFormat): Prom
     throw session.translate(error);
   });
   const { list, forms } = selection(request.columns, keepsZeroDates(ctx));
-  const rows = new RowText(forms, { keepNul: false, size: PIECE_BYTES });
+  const rows = new RowText(forms, PIECE_BYTES);
+  const texts = new CopiedTexts(request);
   async function* chunks() {
     try {
-      yield* session.stream(`select ${list}${fullRest(request, keepsZeroDates(ctx))}`, rows);
+      const select = `select ${list}${fullRest(request, keepsZeroDates(ctx))}`;
+      for await (const piece of session.stream(select, rows)) yield texts.passed(piece);
       warnOfZeroDates(ctx, rows);
-      if (rows.nuls > 0) {
-        ctx.warn(
-          'nul_character_removed',
-          `Texts of ${request.stream.name} contained the character NUL, which was removed`,
-        );
-      }
+      texts.warn(ctx);
     } catch (error) {
       throw session.translate(error);
     } finally {

@@ -81,7 +81,7 @@ export async function* batches(
   ctx: Context,
   { session, selected, rest }: { session: MysqlSession; selected: Selection; rest: string },
 ): AsyncGenerator<Batch> {
-  const rows = new RowText(selected.forms, { keepNul: true, size: PIECE_BYTES });
+  const rows = new RowText(selected.forms, PIECE_BYTES);
   let pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of session.stream(`select ${selected.list}${rest}`, rows)) {

@@ -34,6 +34,7 @@ export interface Batch {
  * columns and `d` for a delete. None of the cells has the character NUL.
  */
 export interface ChangeLines {
+  /** Their memory belongs to the writer that takes them. */
   bytes: Buffer;
   rows: number;
   deletes: number;

@@ -1,3 +1,4 @@
+import { freeBytes } from '../../../platform/free-bytes.ts';
 import type { ChangeLines } from '../../contract/connector.ts';
 
 const INITIAL_BYTES = 64 * 1024;
@@ -130,6 +131,7 @@ export class LineBuffer {
   #grow(more: number): void {
     const larger = Buffer.allocUnsafe(Math.max(this.#usual, this.at + more, 2 * this.bytes.length));
     this.bytes.copy(larger, 0, 0, this.at);
+    freeBytes(this.bytes);
     this.bytes = larger;
   }
 }

@@ -203,7 +203,8 @@ export class SharedLog implements ChangeLog {
       return null;
     }
     return ofStream(follower.member.at, async () => {
-      const table = parseTable(body);
+      // A copy: the bytes of an event do not stay.
+      const table = parseTable(Buffer.from(body));
       const { request, shape } = follower.member;
       await withSession(this.ctx, { phase: 'run' }, (session) => assertUnchanged(session, request, shape));
       const open = () => MysqlSession.open(this.ctx, { phase: 'run' });

@@ -1,3 +1,4 @@
+import { freeBytes } from '../../../platform/free-bytes.ts';
 import { type DriverCommand, type DriverConnection, type DriverPacket, TakenSocket } from './taken-socket.ts';
 
 const BINLOG_DUMP = 0x12;
@@ -17,6 +18,9 @@ const HIGH_WATER = 1024 * 1024;
 export class BinlogStream implements DriverCommand {
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
+  /** The memory of those that wait, and of those that `next` has given. */
+  #memory: Buffer[] = [];
+  #given: Buffer[] = [];
   #asked = false;
   #ended = false;
   #error: Error | null = null;
@@ -38,8 +42,12 @@ export class BinlogStream implements DriverCommand {
     return this.#asked && this.#waiting.length === 0 && !this.#ended;
   }
 
-  /** Waits until something has arrived, or until `until` is aborted, and returns all events that have arrived. */
+  /**
+   * Waits until something has arrived, or until `until` is aborted, and returns all events that have arrived. Their bytes
+   * are gone with the next call.
+   */
   async next(until?: AbortSignal): Promise<Buffer[]> {
+    for (const bytes of this.#given.splice(0)) freeBytes(bytes);
     const wake = () => this.#wake?.();
     until?.addEventListener('abort', wake);
     this.#asked = true;
@@ -57,6 +65,7 @@ export class BinlogStream implements DriverCommand {
     }
     const events = this.#waiting;
     [this.#waiting, this.#waitingBytes] = [[], 0];
+    [this.#given, this.#memory] = [this.#memory, []];
     this.#socket?.resume();
     return events;
   }
@@ -71,7 +80,11 @@ export class BinlogStream implements DriverCommand {
       this.#finish(packet.isError() ? packet.asError('utf8') : null);
       return true;
     }
-    this.#socket = new TakenSocket(connection, { take: this.#take, onChunk: () => this.#wake?.() });
+    this.#socket = new TakenSocket(connection, {
+      take: this.#take,
+      release: (bytes) => void this.#memory.push(bytes),
+      onChunk: () => this.#wake?.(),
+    });
     this.#socket.write(this.known ? this.#dumpAfter(this.known) : this.#dump());
     return false;
   }

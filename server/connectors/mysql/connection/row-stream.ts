@@ -1,3 +1,4 @@
+import { freeBytes } from '../../../platform/free-bytes.ts';
 import type { RowText } from './row-text.ts';
 import { type DriverCommand, type DriverConnection, type DriverPacket, TakenSocket } from './taken-socket.ts';
 
@@ -46,7 +47,7 @@ export class RowStream implements AsyncIterable<Buffer>, DriverCommand {
       this.#finish(refused ?? (this.#state === 'rows' ? null : new Error('the server answered without rows')));
       return true;
     }
-    this.#socket = new TakenSocket(connection, { take: this.#take, onChunk: this.#hand });
+    this.#socket = new TakenSocket(connection, { take: this.#take, release: freeBytes, onChunk: this.#hand });
     this.#socket.write(Buffer.concat([Buffer.from([QUERY]), Buffer.from(this.text, 'utf8')]));
     return false;
   }

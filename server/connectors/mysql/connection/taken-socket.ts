@@ -1,3 +1,4 @@
+import { keepBytes } from '../../../platform/free-bytes.ts';
 import type { Duplex } from 'node:stream';
 
 /** The part of the driver's connection that commands of our own use. */
@@ -26,10 +27,12 @@ export interface DriverPacket {
 
 export interface PacketHandler {
   /**
-   * A payload, which may have been sent in several packets. The bytes are not reused.
+   * A payload, which may have been sent in several packets.
    * @returns whether it was taken; one that was not, and all that follows, is for the driver
    */
   take(bytes: Buffer, start: number, end: number): boolean;
+  /** After the last payload of these bytes: their memory belongs to the handler. */
+  release(bytes: Buffer): void;
   /** After the payloads of a chunk from the socket. */
   onChunk(): void;
 }
@@ -43,10 +46,9 @@ export class TakenSocket {
   /** Bytes that have arrived. */
   bytes = 0;
   readonly #driver: DriverConnection['packetParser'];
-  /** Bytes of an incomplete packet, and how many are needed before parsing is worthwhile. */
-  #rest: Buffer[] = [];
-  #restBytes = 0;
-  #needed = HEADER;
+  /** A packet that has not arrived as a whole: its header, or all of it once its length is known. */
+  #begun: Buffer | null = null;
+  #length = 0;
   /** Payloads of the packets before the one that completes them. */
   #parts: Buffer[] = [];
 
@@ -73,30 +75,43 @@ export class TakenSocket {
     if (this.connection.stream.isPaused()) this.connection.stream.resume();
   }
 
+  /** Only the packet that two chunks share is copied. */
   readonly #receive = (chunk: Buffer) => {
     this.bytes += chunk.length;
-    this.#restBytes += chunk.length;
-    this.#rest.push(chunk);
-    if (this.#restBytes < this.#needed) return;
-    const bytes = this.#rest.length === 1 ? chunk : Buffer.concat(this.#rest, this.#restBytes);
-    [this.#rest, this.#restBytes, this.#needed] = [[], 0, HEADER];
     let at = 0;
-    while (bytes.length - at >= HEADER) {
-      const size = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16);
-      const end = at + HEADER + size;
-      if (end > bytes.length) {
-        this.#needed = HEADER + size;
-        break;
-      }
-      if (!this.#isTaken(bytes, at + HEADER, end)) return this.#giveBack(bytes.subarray(at));
+    for (let begun = this.#begun; begun; begun = this.#begun) {
+      const part = chunk.copy(begun, this.#length, at);
+      this.#length += part;
+      at += part;
+      if (this.#length < begun.length) return this.#end(chunk);
+      this.#begun = null;
+      const end = endOf(begun, 0);
+      if (end > begun.length) this.#begin(begun);
+      else if (!this.#isTaken(begun, HEADER, end)) return this.#giveBack(Buffer.concat([begun, chunk.subarray(at)]));
+      else this.handler.release(begun);
+    }
+    while (chunk.length - at >= HEADER) {
+      const end = endOf(chunk, at);
+      if (end > chunk.length) break;
+      if (!this.#isTaken(chunk, at + HEADER, end)) return this.#giveBack(chunk.subarray(at));
       at = end;
     }
-    if (at < bytes.length) {
-      this.#rest.push(bytes.subarray(at));
-      this.#restBytes = bytes.length - at;
-    }
-    this.handler.onChunk();
+    if (at < chunk.length) this.#begin(chunk.subarray(at));
+    this.#end(chunk);
   };
+
+  /** All of its packets are taken or copied. */
+  #end(chunk: Buffer): void {
+    // As through a tunnel: a part of what arrived there.
+    if (chunk.length < chunk.buffer.byteLength) keepBytes(chunk);
+    this.handler.release(chunk);
+    this.handler.onChunk();
+  }
+
+  #begin(bytes: Buffer): void {
+    this.#begun = Buffer.allocUnsafe(bytes.length < HEADER ? HEADER : endOf(bytes, 0));
+    this.#length = bytes.copy(this.#begun);
+  }
 
   #isTaken(bytes: Buffer, start: number, end: number): boolean {
     const continues = end - start === FULL;
@@ -106,7 +121,9 @@ export class TakenSocket {
     if (continues) return true;
     const whole = Buffer.concat(this.#parts);
     this.#parts = [];
-    return this.handler.take(whole, 0, whole.length);
+    const isTaken = this.handler.take(whole, 0, whole.length);
+    if (isTaken) this.handler.release(whole);
+    return isTaken;
   }
 
   /** The driver parses its packet and passes it to the `execute` of the command. */
@@ -119,3 +136,7 @@ export class TakenSocket {
     connection.stream.resume();
   }
 }
+
+/** Of the packet at `at`. */
+const endOf = (bytes: Buffer, at: number) =>
+  at + HEADER + (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16));

@@ -1,3 +1,4 @@
+import { freeBytes } from '../../../platform/free-bytes.ts';
 import type { ByteStream, Cell, ChangeLines, ConnectorContext } from '../../contract/connector.ts';
 import { decodeCopyText, encodeCopyText } from '../../cells/copy-text.ts';
 import { DataError } from '../../contract/errors.ts';
@@ -126,7 +127,7 @@ export class CopyLoad implements RowLoad {
     if (this.#copy && !this.#marked) await this.endCopy();
     this.#marked = true;
     this.#copy ??= this.#copyFrom(false);
-    await this.#copy.write(bytes, bytes.length);
+    await this.#copy.write(bytes, bytes.length, () => freeBytes(bytes));
   }
 
   async reject(row: Cell[], error: DataError, isDelete: boolean): Promise<void> {

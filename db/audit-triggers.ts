@@ -85,6 +85,7 @@ export const AUDITED: readonly AuditedTable[] = [
       'loaded_columns',
       'row_count_last_run',
       'fresh_at',
+      'written_table',
     ],
   },
   {

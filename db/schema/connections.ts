@@ -160,6 +160,8 @@ export const connectionStreams = pgTable(
     destination_table: text('destination_table'),
     /** Other streams may write to the same table. */
     shared_destination_table: boolean('shared_destination_table').notNull().default(false),
+    /** Set by triggers: the name of the table with the prefix of the connection, in lower case. */
+    written_table: text('written_table').notNull().default(''),
     backfill_days: integer('backfill_days'),
     /** ConnectionField[] as in the API; empty for all fields. */
     fields: jsonb('fields').$type<unknown[]>().notNull().default([]),
@@ -189,6 +191,7 @@ export const connectionStreams = pgTable(
         and jsonb_typeof(coalesce(${t.mapping}, '[]')) = 'array'`,
     ),
     uniqueIndex('connection_streams_name').on(t.connection_id, sql`coalesce(${t.namespace}, '')`, t.name),
+    index('connection_streams_written_table').on(t.account_id, t.written_table).where(sql`${t.selected}`),
     index('connection_streams_mapped')
       .on(t.account_id, t.connection_id)
       .where(sql`${t.fields} <> '[]'::jsonb or ${t.mapping} is not null`),

@@ -55,20 +55,19 @@ export async function foreignTables(
     }),
   );
   if (schemas.size === 0) return [];
-  const table = sql`lower(${connections.table_prefix} || coalesce(${connectionStreams.destination_table}, ${connectionStreams.name}))`;
-  const wanted = sql`${JSON.stringify(tables.map((name) => name.toLowerCase()))}::jsonb`;
+  const wanted = sql`array(select lower(wanted.one) from jsonb_array_elements_text(${JSON.stringify(tables)}::jsonb) as wanted (one))`;
   const rows = await db
     .select({ connection: connections, stream: connectionStreams })
     .from(connectionStreams)
     .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
     .where(
       and(
-        eq(connections.account_id, account_id),
+        eq(connectionStreams.account_id, account_id),
+        sql`${connectionStreams.written_table} = any(${wanted})`,
         isNull(connections.deleted_at),
         connection_id === null ? undefined : ne(connections.id, connection_id),
         eq(connectionStreams.selected, true),
         inArray(connections.destination_id, [...schemas.keys()]),
-        sql`${table} in (select jsonb_array_elements_text(${wanted}))`,
       ),
     )
     .orderBy(connections.created_at, connectionStreams.id);

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { connectionStreams } from '../../db/schema/index.ts';
 import { createApp } from '../../server/http/app.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
@@ -223,6 +223,23 @@ describe('tables that several streams write to', () => {
     const update = await call('POST', `/connections/${id}`, { table_prefix: '' });
     expect([update.status, update.body.code]).toEqual([400, 'duplicate_destination_table']);
     expect((await call('POST', `/connections/${id}`, { name: uniqueName('renamed') })).status).toBe(200);
+  });
+
+  test('a changed prefix or name frees the table before it and takes the one after it, whoever writes', async () => {
+    const into = await ends();
+    const code = async (table_prefix: string, destination_table: string | null = null) =>
+      (await create({ ...into, table_prefix, streams: stream({ destination_table }) })).code;
+    const { id } = await create({ ...into, table_prefix: 'Old_' });
+    expect(await code('oLD_')).toBe('duplicate_destination_table');
+    await call('POST', `/connections/${id}`, { table_prefix: 'new_' });
+    expect(await code('new_')).toBe('duplicate_destination_table');
+    expect(await code('old_')).toBeUndefined();
+    // As processes of the version before do, which do not know the column.
+    await deps.db.execute(sql`update connection_streams set destination_table = 'Named' where connection_id = ${id}`);
+    expect(await code('', 'new_named')).toBe('duplicate_destination_table');
+    expect(await code('new_')).toBeUndefined();
+    await deps.db.execute(sql`update connection_streams set selected = false where connection_id = ${id}`);
+    expect(await code('', 'new_named')).toBeUndefined();
   });
 
   test('of ten connections that are created at once, one takes the table', async () => {

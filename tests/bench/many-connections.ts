@@ -22,7 +22,7 @@ export async function createMany(service: Service, control: postgres.Sql, count:
 /** By SQL: as many requests would take minutes. */
 export async function copyConnection(control: postgres.Sql, connection_id: string, copies: number): Promise<void> {
   await control.begin(async (sql) => {
-    // What a copy changes is not audited.
+    // What a copy changes is not audited. No trigger fires: `written_table` is set below.
     await sql`set local session_replication_role = replica`;
     await sql`update connections set next_run_at = now() + interval '1 year' where id = ${connection_id}`;
     await sql`
@@ -34,7 +34,8 @@ export async function copyConnection(control: postgres.Sql, connection_id: strin
       from connections c, copies where c.id = ${connection_id}`;
     await sql`
       insert into connection_streams select (jsonb_populate_record(s, jsonb_build_object(
-        'id', gen_random_uuid(), 'connection_id', copies.id))).*
+        'id', gen_random_uuid(), 'connection_id', copies.id,
+        'written_table', lower('c' || n || '_' || coalesce(s.destination_table, s.name))))).*
       from connection_streams s, copies where s.connection_id = ${connection_id} and s.selected`;
   });
   await control`analyze`;

@@ -213,6 +213,8 @@ test('a database of the version before the constraints keeps what can be kept', 
     'users 2': { invited_by: null, invitation_expires_at: '2026-01-03' },
     'users 3': { avatar_updated_at: '2026-01-04' },
   });
+  const written = await client`select written_table as name from connection_streams order by name`;
+  expect(written.map(({ name }) => name)).toEqual(['items', 'orders']);
   await client.end();
   await drop();
 });

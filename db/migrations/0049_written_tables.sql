@@ -1,0 +1,2 @@
+ALTER TABLE "connection_streams" ADD COLUMN "written_table" text DEFAULT '' NOT NULL;--> statement-breakpoint
+CREATE INDEX "connection_streams_written_table" ON "connection_streams" USING btree ("account_id","written_table") WHERE "connection_streams"."selected";

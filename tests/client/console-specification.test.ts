@@ -20,6 +20,12 @@ const select = async (name: string, option: string) => {
 const text = (title: string, more: object = {}) => ({ type: 'string', title, ...more });
 const SPECIFICATION = {
   type: 'object',
+  title: 'Scope',
+  // Of the whole configuration, beside its own settings.
+  oneOf: [
+    { title: 'Orders of a day', required: ['day'], properties: { scope: { const: 'day' }, day: text('Day') } },
+    { title: 'All orders', properties: { scope: { const: 'all' } } },
+  ],
   required: ['shop', 'credentials', 'start_date'],
   properties: {
     region: text('Region', { enum: ['eu', 'us'], order: 4 }),
@@ -141,6 +147,8 @@ test('a source of a custom connector is set up and changed in the fields that it
   await box('Report').nth(1).fill('second');
   await box('Report key').nth(1).fill('the-report-key');
   await form.getByRole('button', { name: 'Remove entry 1' }).click();
+  await box('Day').fill('monday');
+  await select('Scope', 'All orders');
   await look('specification');
   await page.getByRole('button', { name: 'Test and save' }).click();
   await page.getByRole('heading', { name: 'Shop', exact: true, level: 1 }).waitFor();
@@ -154,6 +162,7 @@ test('a source of a custom connector is set up and changed in the fields that it
     archived: true,
     tags: ['new'],
     reports: [{ name: 'second' }],
+    scope: 'all',
   });
   expect(server.seen.at(-1)?.headers['authorization']).toBe('Bearer the-first-token');
 

@@ -13,6 +13,7 @@ import {
   type Schema,
   type SpecNode,
   type SpecParameter,
+  sharedValues,
   specProblems,
   valueAt,
   withValue,
@@ -142,7 +143,12 @@ function Choice({ node, editing }: { node: Extract<SpecNode, { kind: 'choice' }>
   const name = path.join('.');
   const chosen = chosenOption(node, editing.config);
   const option = options[chosen];
-  const { form } = editing;
+  const { form, config, secrets } = editing;
+  const select = (value: string | null) => {
+    if (value === null) return editing.replace(path, undefined);
+    const { constants } = options[Number(value)]!;
+    editing.replace(path, { ...sharedValues(node, config), ...constants }, sharedValues(node, secrets));
+  };
   return (
     <fieldset className="bare-fieldset wide">
       <legend className="hidden">{about.label}</legend>
@@ -157,7 +163,7 @@ function Choice({ node, editing }: { node: Extract<SpecNode, { kind: 'choice' }>
           error={form.touched.has('config') ? (editing.problems[name] ?? null) : null}
           data={options.map(({ label }, at) => ({ value: String(at), label }))}
           value={option ? String(chosen) : null}
-          onChange={(value) => editing.replace(path, value === null ? undefined : options[Number(value)]?.constants)}
+          onChange={select}
         />
         {option?.description && <p className="dimmed wide">{option.description}</p>}
         {option && <Nodes nodes={option.nodes} editing={editing} />}

@@ -9,7 +9,7 @@ export type Tree = Readonly<Record<string, unknown>>;
 export type SpecNode =
   | { kind: 'field'; path: Path; parameter: SpecParameter }
   | { kind: 'group'; path: Path; about: About; nodes: SpecNode[] }
-  | { kind: 'choice'; path: Path; about: About; options: SpecOption[] }
+  | { kind: 'choice'; path: Path; about: About; options: SpecOption[]; shared: string[] }
   | { kind: 'list'; path: Path; about: About; item: Schema };
 
 interface About {
@@ -87,9 +87,9 @@ function choiceOf(
   schema: Schema,
   { path, forms, required }: { path: Path; forms: Schema[]; required: boolean },
 ): SpecNode {
-  const shared = { ...schema, oneOf: undefined, anyOf: undefined };
+  const { properties: shared = {} } = schema;
   const options = forms.map((form, at): SpecOption => {
-    const whole = { ...form, properties: { ...(path.length > 0 && shared.properties), ...form.properties } };
+    const whole = { ...form, properties: { ...(path.length > 0 && shared), ...form.properties } };
     const constants = Object.entries(whole.properties).flatMap(([name, part]) => {
       const value = constantOf(part);
       return value === undefined ? [] : [[name, value] as const];
@@ -102,7 +102,7 @@ function choiceOf(
       nodes: nodesOf({ ...whole, oneOf: [] }, path),
     };
   });
-  return { kind: 'choice', path, about: aboutOf(schema, path, required), options };
+  return { kind: 'choice', path, about: aboutOf(schema, path, required), options, shared: Object.keys(shared) };
 }
 
 const constantOf = ({ const: only, enum: values }: Schema): unknown =>
@@ -182,17 +182,25 @@ export function withValue(tree: unknown, [first, ...rest]: Path, value: unknown)
   return value === undefined && Object.keys(all).length === 0 ? undefined : all;
 }
 
+type ChoiceNode = Extract<SpecNode, { kind: 'choice' }>;
+
 /** The option that a configuration has; -1: none yet. */
-export function chosenOption({ options, path }: Extract<SpecNode, { kind: 'choice' }>, config: unknown): number {
+export function chosenOption({ options, path, shared }: ChoiceNode, config: unknown): number {
   const value = valueAt(config, path);
   if (typeof value !== 'object' || value === null) return -1;
-  const names = Object.keys(value);
+  const names = Object.keys(value).filter((name) => !shared.includes(name));
   const fits = ({ constants, names: known }: SpecOption) => {
     const marks = Object.entries(constants);
     if (marks.length > 0) return marks.every(([name, wanted]) => valueAt(value, [name]) === wanted);
     return names.every((name) => known.includes(name));
   };
   return options.findIndex(fits);
+}
+
+/** What stays when another option is selected: settings beside the options belong to all of them. */
+export function sharedValues({ path, shared }: ChoiceNode, tree: unknown): Tree | undefined {
+  const known = Object.entries((valueAt(tree, path) ?? {}) as Tree).filter(([name]) => shared.includes(name));
+  return known.length === 0 ? undefined : Object.fromEntries(known);
 }
 
 /** What a new configuration begins with: the first option of each required choice. */
@@ -202,7 +210,7 @@ export function firstConfig(nodes: readonly SpecNode[]): Tree {
     if (node.kind !== 'choice' || !node.about.required) return config;
     const [first] = node.options;
     if (!first) return config;
-    return merged(withValue(config, node.path, first.constants) as Tree, firstConfig(first.nodes));
+    return merged(merged(config, withValue({}, node.path, first.constants) as Tree), firstConfig(first.nodes));
   }, {});
 }
 

@@ -3,8 +3,6 @@
  * and 1M events, against an account of that share of the size (default 0.01), by item where there is no limit; and the
  * time to the first byte of streams. In this process, one request at a time. Needs Debian's postgresql-15.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { migrateDatabase } from '../../db/migrate.ts';
@@ -21,6 +19,7 @@ import { fillAccount, type Size } from '../support/large-account.ts';
 import { startCluster } from './cluster.ts';
 import { untilQuiet } from './quiet.ts';
 import { median, verdict } from './report.ts';
+import { scratchFolder } from './scratch.ts';
 
 const SHARE = Number(process.argv[2] ?? 0.01);
 const FULL: Size = { connections: 10_000, runs: 1_000_000, events: 1_000_000 };
@@ -39,7 +38,7 @@ interface Answer {
   items: number;
 }
 
-const scratch = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
+const scratch = scratchFolder();
 const cluster = await startCluster();
 const contract = readContract();
 const scaled = (share: number): Size => ({
@@ -76,7 +75,6 @@ try {
   await large.close();
 } finally {
   await cluster.stop();
-  rmSync(scratch, { recursive: true, force: true });
 }
 
 async function openAccount(name: string, size: Size) {

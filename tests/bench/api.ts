@@ -4,14 +4,13 @@
  * Debian's postgresql-15 and wrk, and the Python packages of FastAPI's peer: those of Debian, or in a virtual environment
  * whose interpreter BENCH_PYTHON names.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { startCluster } from './cluster.ts';
 import { copyConnection } from './many-connections.ts';
 import { secondsOf } from './processor-seconds.ts';
 import { median } from './report.ts';
+import { scratchFolder } from './scratch.ts';
 import { startService } from './service.ts';
 import { listen } from './statements.ts';
 
@@ -24,7 +23,7 @@ const PYTHON_PACKAGES = ['fastapi', 'uvicorn', 'uvloop', 'httptools', 'asyncpg']
 
 requirePython();
 
-const scratch = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
+const scratch = scratchFolder();
 const cluster = await startCluster();
 cluster.psql('postgres', 'create database control');
 const url = cluster.url('control');
@@ -73,7 +72,6 @@ try {
   for (const peer of peers) peer.kill();
   await service.stop();
   await cluster.stop();
-  rmSync(scratch, { recursive: true, force: true });
 }
 
 /** @throws Error that says how to install what is missing. */

@@ -6,13 +6,12 @@
  * over all of it. Processor time is that of the contestant and of the database server together: it depends less on what
  * else the machine does. Needs Debian's postgresql-15; 10,000,000 rows need 15 GB on disk.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { startCluster } from './cluster.ts';
 import { quietRounds } from './quiet.ts';
 import { median, report, type Times } from './report.ts';
+import { scratchFolder } from './scratch.ts';
 import { runToEnd, startService } from './service.ts';
 
 const CHANGES = Number(process.argv[2] ?? 100_000);
@@ -38,7 +37,7 @@ const cluster = await startCluster([
   'wal_retrieve_retry_interval=50ms',
 ]);
 const service = await startService();
-const folder = mkdtempSync(join(tmpdir(), 'data-pipelines-cdc-'));
+const folder = scratchFolder();
 const source = postgres(cluster.url('src'), { max: 1, onnotice: () => {} });
 const destination = postgres(cluster.url('dst'), { max: 1, onnotice: () => {} });
 const subscriber = postgres(cluster.url('sub'), { max: 1, onnotice: () => {} });
@@ -73,7 +72,6 @@ try {
   await Promise.all([source.end(), destination.end(), subscriber.end()]);
   await service.stop();
   await cluster.stop();
-  rmSync(folder, { recursive: true, force: true });
 }
 
 async function measure(connection: string, { name, each }: (typeof SHAPES)[number]): Promise<void> {

@@ -2,15 +2,14 @@
  * `bun tests/bench/cli.ts [rounds]`: from the start of the command line to its end, from the checkout and compiled,
  * against runtimes that do nothing. Rounds alternate, the median counts.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { median } from './report.ts';
+import { scratchFolder } from './scratch.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 20);
 const GOAL_MS = 150;
 const MAIN = join(import.meta.dir, '../../client/cli/main.ts');
-const folder = mkdtempSync(join(tmpdir(), 'bench-cli-'));
+const folder = scratchFolder();
 const program = join(folder, 'data-pipelines');
 // Answers at once, so that only the command line is measured.
 const service = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json([{ result: { data: [] } }]) });
@@ -48,5 +47,4 @@ try {
   }
 } finally {
   await service.stop(true);
-  rmSync(folder, { recursive: true, force: true });
 }

@@ -1,7 +1,9 @@
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { processorSeconds } from './processor-seconds.ts';
+import { scratchFolder } from './scratch.ts';
 import { freePort } from '../support/free-port.ts';
+import { watchOver } from '../support/watchdog.ts';
 
 const BIN = '/usr/lib/postgresql/15/bin';
 
@@ -31,7 +33,7 @@ export interface Cluster {
 export async function startCluster(more: string[] = []): Promise<Cluster> {
   if (!existsSync(`${BIN}/initdb`)) throw new Error('this bench needs the Debian package postgresql-15');
   const user = systemUser('postgres');
-  const folder = mkdtempSync('/tmp/data-pipelines-cluster-');
+  const folder = scratchFolder();
   chownSync(folder, user.uid, user.gid);
   const data = join(folder, 'data');
   const port = await freePort();
@@ -54,6 +56,7 @@ export async function startCluster(more: string[] = []): Promise<Cluster> {
     [`${BIN}/postgres`, '-D', data, '-p', String(port), '-k', folder, ...settings.flatMap((one) => ['-c', one])],
     { ...as, stderr: 'ignore' },
   );
+  watchOver(server);
   const url = (database: string) => `postgres://bench:bench@127.0.0.1:${port}/${database}`;
   const psql = (database: string, sql: string) => {
     const done = Bun.spawnSync(['psql', '-qX', '-v', 'ON_ERROR_STOP=1', url(database), '-c', sql], {

@@ -4,9 +4,6 @@
  * events that all fire, each second one opening a case with a webhook and the rest extending them, and the time from
  * event to delivered webhook beside the steady load. Receiver and worker share this process.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { startEmbeddedPostgres } from '../../db/embedded.ts';
 import { openDatabase } from '../../db/index.ts';
@@ -21,6 +18,7 @@ import { evaluatePending, startEvaluator } from '../../server/automation/evaluat
 import { compileRule } from '../../server/automation/rules/compile.ts';
 import { DEFAULT_CASE_SETTINGS } from '../../server/automation/triggers/trigger-index.ts';
 import { deliverAction } from '../../server/queue/jobs.ts';
+import { scratchFolder } from './scratch.ts';
 
 const SECONDS = Number(process.argv[2] ?? 20);
 const PER_SECOND = 1000;
@@ -51,7 +49,7 @@ const receiver = Bun.serve({
 
 const connectorId = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
-const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
+const dataDir = scratchFolder();
 const server = await startEmbeddedPostgres({ dataDir, ephemeral: true });
 const url = server.url('pipelines');
 await migrateDatabase(url);
@@ -83,7 +81,6 @@ try {
   await writer.close();
   await closeDeps(deps);
   await server.stop();
-  rmSync(dataDir, { recursive: true, force: true });
 }
 
 /** Forty a kind. About one event in a hundred matches one of them. */

@@ -3,11 +3,9 @@
  * 1 kB, of 100 kB and with a cell of 5 MB, on each lane (or those whose name contains `lane`), each run in a
  * separate service. Needs Debian's postgresql-15 and mariadb-server.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { startMariaDb } from '../support/mariadb.ts';
 import { startCluster } from './cluster.ts';
+import { scratchFolder } from './scratch.ts';
 import { runToEnd, startService } from './service.ts';
 import { giveFiles, type Kind, makeWide } from './wide-rows.ts';
 
@@ -32,7 +30,7 @@ interface Lane {
 const cluster = await startCluster();
 const mariadb = await startMariaDb(['--max-allowed-packet=64M', '--innodb-log-file-size=512M']);
 await mariadb.sql('create database wide');
-const folder = mkdtempSync(join(tmpdir(), 'data-pipelines-wide-'));
+const folder = scratchFolder();
 const access = ({ host, port, username, password }: typeof cluster | typeof mariadb) => ({
   host,
   port,
@@ -88,7 +86,6 @@ try {
 } finally {
   await mariadb.stop();
   await cluster.stop();
-  rmSync(folder, { recursive: true });
 }
 
 async function peakOf({ from, to, stream }: Lane): Promise<number> {

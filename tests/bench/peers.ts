@@ -6,8 +6,7 @@
  * tests/bench/peers/install.sh. A peer that takes more than a minute is ended. Needs Debian's postgresql-15 and
  * mariadb-server.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { startMariaDb } from '../support/mariadb.ts';
@@ -16,6 +15,7 @@ import { COLUMNS, type Contestant, contestants, spelled } from './peers/contesta
 import { watchMemory } from './peers/process-memory.ts';
 import { quietRounds } from './quiet.ts';
 import { median, record } from './report.ts';
+import { scratchFolder } from './scratch.ts';
 import { runToEnd, startService } from './service.ts';
 
 const ROWS = Number(process.argv[2] ?? 1_000_000);
@@ -37,7 +37,7 @@ for (const { name, version, missing } of peers)
 const cluster = await startCluster();
 const mariadb = await startMariaDb(['--innodb-buffer-pool-size=1G', '--innodb-log-file-size=1G']);
 const service = await startService();
-const folder = mkdtempSync(join(tmpdir(), 'data-pipelines-peers-'));
+const folder = scratchFolder();
 try {
   const files = join(service.data_dir, 'files');
   const sources = await prepare();
@@ -200,7 +200,6 @@ try {
   await service.stop();
   await mariadb.stop();
   await cluster.stop();
-  rmSync(folder, { recursive: true, force: true });
 }
 
 function note(into: Measured, seconds: number, megabytes: number): void {

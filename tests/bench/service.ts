@@ -1,9 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Cluster } from './cluster.ts';
 import { processorSeconds } from './processor-seconds.ts';
+import { scratchFolder } from './scratch.ts';
 import { freePort } from '../support/free-port.ts';
+import { watchOver } from '../support/watchdog.ts';
 
 const KEY = 'bench-administrator-key-0123456789abcdef';
 
@@ -24,7 +25,7 @@ export interface Service {
 }
 
 export async function startService(env: Record<string, string> = {}): Promise<Service> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
+  const dataDir = scratchFolder();
   const port = await freePort();
   const main = join(import.meta.dir, '../../server/main.ts');
   const settings = {
@@ -37,6 +38,7 @@ export async function startService(env: Record<string, string> = {}): Promise<Se
     ...env,
   };
   const child = Bun.spawn(['bun', main, 'all'], { env: settings, stdout: 'ignore', stderr: 'inherit' });
+  watchOver(child, '', 'TERM');
   const url = `http://127.0.0.1:${port}`;
   const deadline = Date.now() + 60_000;
   while (

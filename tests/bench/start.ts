@@ -2,40 +2,36 @@
  * `bun tests/bench/start.ts [rounds]`: from the start of `all` to ready, with the embedded database and a data folder that
  * is there; and from SIGTERM to the end, with the database running, stopped, and silent. Needs Debian's postgresql-15.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Cluster, startCluster } from './cluster.ts';
 import { processorSeconds } from './processor-seconds.ts';
 import { freePort } from '../support/free-port.ts';
+import { watchOver } from '../support/watchdog.ts';
 import { median, verdict } from './report.ts';
+import { scratchFolder } from './scratch.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 5);
 const GOAL = { ready: 1, end: 5 };
 const MAIN = join(import.meta.dir, '../../server/main.ts');
 
-const folder = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
-try {
-  const cold = await start({ DATA_DIR: folder });
-  await cold.end();
-  const ready: number[] = [];
-  const processor: number[] = [];
-  const ended: number[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const warm = await start({ DATA_DIR: folder });
-    ready.push(warm.seconds);
-    processor.push(warm.processor);
-    ended.push(await warm.end());
-  }
-  console.log(`first start, with an empty data folder: ${cold.seconds.toFixed(2)} s`);
-  tell('start of all (warm) to ready', ready, GOAL.ready);
-  console.log(`  processor time until then: ${median(processor).toFixed(2)} s`);
-  tell('SIGTERM to the end', ended, GOAL.end);
-  tell('SIGTERM to the end, database stopped', await endsWithout((cluster) => cluster.stop()), GOAL.end);
-  tell('SIGTERM to the end, database silent', await endsWithout((cluster) => cluster.pause()), GOAL.end);
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+const folder = scratchFolder();
+const cold = await start({ DATA_DIR: folder });
+await cold.end();
+const ready: number[] = [];
+const processor: number[] = [];
+const ended: number[] = [];
+for (let round = 0; round < ROUNDS; round += 1) {
+  const warm = await start({ DATA_DIR: folder });
+  ready.push(warm.seconds);
+  processor.push(warm.processor);
+  ended.push(await warm.end());
 }
+console.log(`first start, with an empty data folder: ${cold.seconds.toFixed(2)} s`);
+tell('start of all (warm) to ready', ready, GOAL.ready);
+console.log(`  processor time until then: ${median(processor).toFixed(2)} s`);
+tell('SIGTERM to the end', ended, GOAL.end);
+tell('SIGTERM to the end, database stopped', await endsWithout((cluster) => cluster.stop()), GOAL.end);
+tell('SIGTERM to the end, database silent', await endsWithout((cluster) => cluster.pause()), GOAL.end);
 
 function tell(what: string, seconds: readonly number[], goal: number): void {
   const all = seconds.map((one) => one.toFixed(2)).join(' ');
@@ -67,6 +63,7 @@ async function start(env: Record<string, string>) {
   };
   const begun = performance.now();
   const child = Bun.spawn(['bun', MAIN, 'all'], { env: settings, stdout: 'ignore', stderr: 'ignore' });
+  watchOver(child, '', 'TERM');
   const isReady = () =>
     fetch(`http://127.0.0.1:${PORT}/readyz`).then(
       (answer) => answer.ok,

@@ -4,14 +4,14 @@
  *
  *   bun tests/bench/webhooks-in.ts [--rate 1000] [--seconds 30] [--kills 5]
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import postgres from 'postgres';
 import { Webhook } from 'standardwebhooks';
 import { createPlainDatabase } from '../support/database.ts';
 import { freePort } from '../support/free-port.ts';
+import { watchOver } from '../support/watchdog.ts';
+import { scratchFolder } from './scratch.ts';
 
 const { values } = parseArgs({
   options: {
@@ -25,14 +25,14 @@ const KEY = 'bench-administrator-key-0123456789abcdef';
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const database = await createPlainDatabase();
 const sql = postgres(database.url, { max: 1, onnotice: () => {} });
-const data_dir = mkdtempSync(join(tmpdir(), 'data-pipelines-bench-'));
+const data_dir = scratchFolder();
 const port = await freePort();
 const url = `http://127.0.0.1:${port}`;
 
 function startApi() {
   const main = join(import.meta.dir, '../../server/main.ts');
   const env = { ...process.env, PORT: String(port), DATA_DIR: data_dir, BOOTSTRAP_API_KEY: KEY, LOG_LEVEL: 'error' };
-  return Bun.spawn(['bun', main, 'api'], {
+  const child = Bun.spawn(['bun', main, 'api'], {
     env: {
       ...env,
       DATABASE_URL: database.url,
@@ -42,6 +42,8 @@ function startApi() {
     stdout: 'ignore',
     stderr: 'inherit',
   });
+  watchOver(child, '', 'TERM');
+  return child;
 }
 
 async function ready(): Promise<void> {
@@ -146,5 +148,4 @@ api.kill('SIGTERM');
 await api.exited;
 await sql.end();
 await database.drop();
-rmSync(data_dir, { recursive: true, force: true });
 process.exit(lost === 0 && stored.size === total ? 0 : 1);

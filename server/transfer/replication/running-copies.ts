@@ -161,6 +161,8 @@ async function moveRows(attempt: Attempt, prepared: PreparedStream, { copies, at
   const offered = target.mode === 'append_dedup' && copies.copy ? (copies.byteFormats?.(at) ?? []) : [];
   const format = sharedFormat(plan, offered, writer);
   if (format) return moveEncoded(attempt, prepared, { writer, stream: copies.copy!(at, format) });
+  // Creates the table, even if no row comes: a missing one would be copied again and again.
+  await onSide('destination', () => writer.write({ rows: [], bytes: 0 }));
   const map = mapperOf(attempt, prepared);
   for await (const batch of prefetch(() => fromSource(copies.read(at)))) {
     attempt.signal.throwIfAborted();

@@ -2,9 +2,10 @@ import type { Batch, Cell, RowChange } from '../connectors/contract/connector.ts
 import { DELETE } from '../connectors/contract/changes.ts';
 
 export interface ChangeFilter {
-  tests: { index: number; matches(cell: Cell): boolean }[];
-  /** Indexes of the key columns at the destination. */
-  key: ReadonlySet<number>;
+  /** `describes_change`: the cell is one of the change, such as its operation, and not of the row. */
+  tests: { index: number; matches(cell: Cell): boolean; describes_change: boolean }[];
+  /** Indexes of the columns that a delete keeps: its key, and what describes the change. */
+  kept: ReadonlySet<number>;
   /** Number of columns that are written; those after them are read only to filter. */
   width: number;
   /** The destination keeps every change as a row. */
@@ -13,7 +14,8 @@ export interface ChangeFilter {
 
 /**
  * Filters changed rows. A row that no longer matches becomes a delete, or is dropped when the destination keeps a
- * history. Deletes carry only the key when there are filters, so that they reveal nothing the filter withholds.
+ * history. Deletes carry only their key and what describes the change when there are filters, so that they reveal nothing
+ * the filter withholds.
  */
 export function filterChanges(batch: Batch, filter: ChangeFilter): Batch {
   const rows: Cell[][] = [];
@@ -28,7 +30,10 @@ export function filterChanges(batch: Batch, filter: ChangeFilter): Batch {
   return { ...batch, rows, changes };
 }
 
-function keep(row: Cell[], change: RowChange, { tests, key, width, history }: ChangeFilter): RowChange | null {
+function keep(row: Cell[], change: RowChange, { tests, kept, width, history }: ChangeFilter): RowChange | null {
+  // Every change has those, so they are tested of deletes too.
+  if (tests.some(({ index, matches, describes_change }) => describes_change && !matches(row[index] ?? null)))
+    return null;
   if (change.operation === 'truncate') return history && row.every((cell) => cell === null) ? null : change;
   const { unchanged } = change.operation === 'upsert' ? change : {};
   const fits =
@@ -36,6 +41,6 @@ function keep(row: Cell[], change: RowChange, { tests, key, width, history }: Ch
     tests.every(({ index, matches }) => unchanged?.includes(index) || matches(row[index] ?? null));
   if (fits) return unchanged ? { operation: 'upsert', unchanged: unchanged.filter((index) => index < width) } : change;
   if (change.operation === 'upsert' && history) return null;
-  if (tests.length > 0) for (const index of row.keys()) if (!key.has(index)) row[index] = null;
+  if (tests.length > 0) for (const index of row.keys()) if (!kept.has(index)) row[index] = null;
   return DELETE;
 }

@@ -1,4 +1,5 @@
 import type { Batch, Cell } from '../connectors/contract/connector.ts';
+import { factName } from '../connectors/contract/change-fields.ts';
 import { fieldChange } from '../pipeline/field-mapping.ts';
 import { filterTest } from '../connectors/cells/filters.ts';
 import { filterChanges } from './filter-changes.ts';
@@ -24,12 +25,18 @@ export function createMapper(plan: TransferPlan, keys: MaskKeys, history = false
     .map((column, index) => ({ index, change: changeOf(column, keys) }))
     .filter((entry): entry is { index: number; change: (cell: Cell) => Cell } => entry.change !== null);
   const width = plan.columns.length;
-  const tests = plan.filters.map(({ index, field, filter }) => ({ index, matches: filterTest(filter, field) }));
-  const key = new Set(
-    plan.columns.flatMap(({ target }, index) => (plan.primary_key.includes(target.name) ? [index] : [])),
+  const tests = plan.filters.map(({ index, field, filter }) => ({
+    index,
+    matches: filterTest(filter, field),
+    describes_change: factName(field) !== null,
+  }));
+  const kept = new Set(
+    plan.columns.flatMap(({ target, field }, index) =>
+      plan.primary_key.includes(target.name) || factName(field) !== null ? [index] : [],
+    ),
   );
   return (given) => {
-    const batch = given.changes ? filterChanges(given, { tests, key, width, history }) : given;
+    const batch = given.changes ? filterChanges(given, { tests, kept, width, history }) : given;
     const rows =
       tests.length === 0 || batch.changes
         ? batch.rows

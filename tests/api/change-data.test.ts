@@ -93,6 +93,40 @@ describe('a destination that cannot apply changes', () => {
   });
 });
 
+test('a history of some rows shows which of its rows are deletes, and can be one of deletes alone', async () => {
+  await source`create table orders (id int primary key, total int not null)`;
+  await source`insert into orders values (1, 50), (2, 5)`;
+  const source_id = await logSource();
+  const history = (table: string, filter: object) =>
+    follow('orders', {
+      source_id,
+      stream: {
+        sync_mode: 'incremental',
+        destination_sync_mode: 'append',
+        destination_table: table,
+        filters: [filter],
+      },
+    });
+  const large = await history('large_orders', { field: 'total', operator: 'gte', value: 10 });
+  const gone = await history('gone_orders', { field: '_cdc_operation', operator: 'eq', value: 'delete' });
+  for (const connection of [large, gone]) expect((await run(connection)).status).toBe('succeeded');
+  await source`update orders set total = 60 where id = 1`;
+  await source`delete from orders`;
+  for (const connection of [large, gone]) expect((await run(connection)).status).toBe('succeeded');
+  const rowsOf = async (table: string) =>
+    (await target.unsafe(`select * from ${table} order by _cdc_lsn nulls first, id`)).map(
+      ({ id, total, _cdc_operation }) => `${id} ${total} ${_cdc_operation}`,
+    );
+  expect(await rowsOf('large_orders')).toEqual(['1 50 read', '1 60 update', '1 null delete', '2 null delete']);
+  expect(await rowsOf('gone_orders')).toEqual(['1 null delete', '2 null delete']);
+  const refused = await update(gone, { streams: [{ name: 'orders', destination_sync_mode: 'append_dedup' }] });
+  expect([refused.status, refused.body.code, refused.body.field]).toEqual([
+    400,
+    'invalid_filter',
+    'streams.0.filters.0.field',
+  ]);
+});
+
 describe('a continuous schedule', () => {
   const continuous = { schedule: { type: 'continuous' } };
 
@@ -137,7 +171,64 @@ describe('a continuous schedule', () => {
     await call('DELETE', `/connections/${connection.id}`);
   });
 
-  test('is followed until the connection is paused; a cursor is reset only after that', async () => {
+  test('reads a table again that was reset, and fills other tables, in the run that begins with the change', async () => {
+    await source`create schema moving`;
+    for (const table of ['stock', 'other']) {
+      await source.unsafe(`create table moving.${table} (id int primary key, n int not null);
+        insert into moving.${table} select g, 0 from generate_series(1, 3) g`);
+    }
+    const source_id = await logSource({ schemas: ['moving'] });
+    const connection = await follow('stock', {
+      source_id,
+      stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup' },
+      connection: {
+        ...continuous,
+        destination_schema: 'moving',
+        streams: ['stock', 'other'].map((name) => ({ name })),
+      },
+    });
+    const shown = async () => (await call('GET', `/connections/${connection.id}`)).body;
+    const rowsOf = async (table: string) => {
+      const [there] = await target`select to_regclass(${`moving.${table}`}) as name`;
+      if (there!.name === null) return [];
+      return (await target.unsafe(`select id, n from moving.${table} order by id`)).map(({ id, n }) => `${id} ${n}`);
+    };
+    const becomes = (table: string, rows: string[]) => until(async () => Bun.deepEquals(await rowsOf(table), rows));
+    for (const table of ['stock', 'other']) await becomes(table, ['1 0', '2 0', '3 0']);
+    // Commits after the change, up to the end of the run, must not bring back the position that was reset.
+    const busy = new AbortController();
+    const changing = (async () => {
+      while (!busy.signal.aborted) await source`update moving.stock set n = n + 1 where id = 1`;
+    })();
+    try {
+      await target`update moving.stock set n = 77 where id = 2`;
+      await target`update moving.other set n = 77 where id = 2`;
+      const { active_run_id, streams } = await shown();
+      const stock = streams.find((one: Json) => one.name === 'stock');
+      const resetTo = (value: string | null) => update(connection, { reset_cursor: [{ stream_id: stock.id, value }] });
+      expect((await resetTo('0/1')).body).toMatchObject({ code: 'run_active', connection_run_id: active_run_id });
+      expect((await resetTo(null)).status).toBe(200);
+      await until(async () => (await rowsOf('stock'))[1] === '2 0');
+      expect((await rowsOf('other'))[1]).toBe('2 77');
+      expect((await runEnded(service, active_run_id)).status).toBe('succeeded');
+    } finally {
+      busy.abort();
+      await changing;
+    }
+    await source`update moving.stock set n = 5`;
+    await becomes('stock', ['1 5', '2 5', '3 5']);
+    expect((await update(connection, { table_prefix: 'new_' })).status).toBe(200);
+    await becomes('new_stock', ['1 5', '2 5', '3 5']);
+    await becomes('new_other', ['1 0', '2 0', '3 0']);
+    await source`update moving.stock set n = 6`;
+    await becomes('new_stock', ['1 6', '2 6', '3 6']);
+    expect(await rowsOf('stock')).toEqual(['1 5', '2 5', '3 5']);
+    await update(connection, { status: 'paused' });
+    await until(async () => (await shown()).active_run_id === null);
+    await call('DELETE', `/connections/${connection.id}`);
+  });
+
+  test('is followed until the connection is paused', async () => {
     await source`create table live (id int primary key)`;
     const connection = await follow('live', { connection: continuous });
     expect(connection).toMatchObject({ next_run_at: null, schedule: { type: 'continuous', next_runs: [] } });
@@ -151,7 +242,6 @@ describe('a continuous schedule', () => {
     await until(async () => (await shown()).log_lag?.seconds != null);
     expect((await shown()).log_lag).toMatchObject({ bytes: expect.any(Number), measured_at: expect.any(String) });
     const { active_run_id } = await shown();
-    expect((await reset(connection)).body).toMatchObject({ code: 'run_active', connection_run_id: active_run_id });
     expect((await call('POST', `/connections/${connection.id}/run`)).body.code).toBe('run_already_active');
     expect((await update(connection, { status: 'paused' })).status).toBe(200);
     await until(async () => (await shown()).active_run_id === null);

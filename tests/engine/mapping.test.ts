@@ -4,6 +4,8 @@ import type { Cell, Field, Filter, LogicalType, StreamSchema } from '../../serve
 import { SchemaChangedError } from '../../server/connectors/contract/errors.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
 import { createMapper } from '../../server/transfer/mapping.ts';
+import { changeFields } from '../../server/connectors/contract/change-fields.ts';
+import { DELETE, TRUNCATE, UPSERT } from '../../server/connectors/contract/changes.ts';
 import { planTransfer } from '../../server/pipeline/transfer-plan.ts';
 
 const source = findConnector('source', 'sample');
@@ -164,4 +166,37 @@ test.each([false, true])('a delete beside a filter carries nothing but its key (
     ...noLongerFits.map(() => 'delete' as const),
     'delete',
   ]);
+});
+
+test('a history keeps what describes a change beside a filter, and filters deletes by it', () => {
+  const logged = { ...schema, fields: [...schema.fields, ...changeFields(schema.fields)], change_log: true };
+  const written = (...filters: Filter[]) => {
+    const stream = { fields: [], filters, primary_key: [['id']], cursor_field: null };
+    const planned = planTransfer({ source, schema: logged, stream: stream as never });
+    const { rows } = createMapper(
+      planned,
+      { salted: salt, encrypted: salt },
+      true,
+    )({
+      rows: [
+        ['1', 'a@b.c', '30', 'insert', 'at', '0/1'],
+        ['2', 'b@c.d', '3', 'update', 'at', '0/2'],
+        ['3', 'c@d.e', '40', 'delete', 'at', '0/3'],
+        [null, null, null, 'truncate', 'at', '0/4'],
+      ],
+      changes: [UPSERT, UPSERT, DELETE, TRUNCATE],
+      bytes: 0,
+    });
+    return rows.map((row) => row.join(' '));
+  };
+  expect(written({ field: 'age', operator: 'gte', value: 18 })).toEqual([
+    '1 a@b.c 30 insert at 0/1',
+    '3   delete at 0/3',
+    '   truncate at 0/4',
+  ]);
+  expect(written({ field: '_cdc_operation', operator: 'in', value: ['update', 'delete'] })).toEqual([
+    '2 b@c.d 3 update at 0/2',
+    '3   delete at 0/3',
+  ]);
+  expect(written({ field: '_cdc_lsn', operator: 'lt', value: '0/2' })).toEqual(['1 a@b.c 30 insert at 0/1']);
 });

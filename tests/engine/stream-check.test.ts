@@ -7,6 +7,7 @@ import {
   type LogicalType,
   type StreamSchema,
 } from '../../server/connectors/contract/connector.ts';
+import { changeFields } from '../../server/connectors/contract/change-fields.ts';
 import { findConnector } from '../../server/connectors/registry.ts';
 import { checkStream } from '../../server/pipeline/stream-check/check.ts';
 import { FINDING_CODES } from '../../server/pipeline/stream-check/finding.ts';
@@ -79,12 +80,13 @@ interface Check {
   destination?: string;
   overrides?: Parameters<typeof checkStream>[1]['overrides'];
   fields?: Field[];
+  change_log?: boolean;
   reverse_etl?: boolean;
 }
 /** The findings as `code place`. */
 function findingsOf(settings: Partial<StreamSettings>, check: Check = {}): string[] {
   const about = {
-    stream: { ...stream, fields: check.fields ?? stream.fields },
+    stream: { ...stream, fields: check.fields ?? stream.fields, change_log: check.change_log ?? false },
     overrides: check.overrides ?? {},
     source,
     destination: destinationOf(check.destination ?? 'postgres'),
@@ -118,6 +120,20 @@ describe('filters are checked by operator and type', () => {
     for (const value of bad) {
       expect([value, of('id', operator, value)]).toEqual([value, ['invalid_filter filters.0.value']]);
     }
+  });
+
+  test('what describes a change filters only streams that keep every change', () => {
+    const logged = { fields: [...stream.fields, ...changeFields(stream.fields)], change_log: true };
+    const filters: StreamSettings['filters'] = [{ field: '_cdc_operation', operator: 'ne', value: 'delete' }];
+    const found = (destination_sync_mode: StreamSettings['destination_sync_mode'], check: Check = logged) =>
+      findingsOf({ ...MERGED, destination_sync_mode, filters }, check);
+    expect(found('append')).toEqual([]);
+    for (const mode of ['append_dedup', 'soft_delete', 'update'] as const) {
+      expect(found(mode)).toEqual(['invalid_filter filters.0.field']);
+    }
+    // A column of the table that has such a name.
+    const own = { ...stream.fields[0]!, path: ['_cdc_operation'], type: 'string' as const, source_type: 'text' };
+    expect(found('append_dedup', { ...logged, fields: [...stream.fields, own] })).toEqual([]);
   });
 
   test('numbers that JSON may have rounded are refused', () => {

@@ -29,7 +29,7 @@ export function checkEffects(
   return [
     ...checkDuplicateFields(settings),
     ...checkTypes(settings, written),
-    ...checkFilters(settings.filters, about.stream),
+    ...checkFilters(settings, about.stream),
     ...checkKey(settings, written, about),
     ...checkCursor(settings, written, about),
     ...checkColumns(settings, written, about.destination),

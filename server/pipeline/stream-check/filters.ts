@@ -1,17 +1,30 @@
 import { filterFinding } from '../../connectors/cells/filters.ts';
+import { factName } from '../../connectors/contract/change-fields.ts';
 import type { Field, Filter, StreamSchema } from '../../connectors/contract/connector.ts';
 import { fieldName } from '../transfer-plan.ts';
 import type { SettingFinding } from './finding.ts';
+import type { StreamSettings } from './settings.ts';
 
 /** Filters that no row could pass, or that sources would understand differently. */
-export function checkFilters(filters: readonly Filter[], { fields }: Pick<StreamSchema, 'fields'>): SettingFinding[] {
+export function checkFilters(
+  { filters, destination_sync_mode }: Pick<StreamSettings, 'filters' | 'destination_sync_mode'>,
+  { fields, change_log }: Pick<StreamSchema, 'fields' | 'change_log'>,
+): SettingFinding[] {
+  const keepsChanges = destination_sync_mode === 'append';
   return filters.flatMap((filter, index): SettingFinding[] => {
     const field = fields.find(({ path }) => fieldName(path) === filter.field);
-    const found = field && checkFilter(filter, field);
+    const isOfChange = change_log === true && field !== undefined && factName(field) !== null;
+    const found = isOfChange && !keepsChanges ? notOfRow(filter) : field && checkFilter(filter, field);
     if (!found) return [];
     return [{ code: 'invalid_filter', message: found.message, place: ['filters', index, ...found.place] }];
   });
 }
+
+/** A row whose last change is left out would stay as it was, or be deleted. */
+const notOfRow = ({ field }: Filter) => ({
+  message: `Filter on ${field}: it describes a change, not the row, so only streams that append their changes can filter on it`,
+  place: ['field'],
+});
 
 const NULL_TESTS: readonly Filter['operator'][] = ['is_null', 'is_not_null'];
 

@@ -347,7 +347,10 @@ export interface Checkpoint {
 export const recordCheckpoint = (db: Db, claim: Claim, commit: Checkpoint): Promise<boolean> =>
   recordCheckpoints(db, [{ claim, ...commit }]);
 
-/** As `recordCheckpoint`, for streams with one fence. False if this worker has lost one of them. */
+/**
+ * As `recordCheckpoint`, for streams with one fence. False if this worker has lost one of them. A state that was set
+ * meanwhile (`stateSetTo`) stays.
+ */
 export async function recordCheckpoints(db: Db, commits: readonly (Checkpoint & { claim: Claim })[]): Promise<boolean> {
   const [first] = commits;
   if (!first) return true;
@@ -381,7 +384,7 @@ export async function recordCheckpoints(db: Db, commits: readonly (Checkpoint & 
         committed_version = case when p.state is null then c.committed_version else p.state_version end,
         cursor_updated_at = case when p.state is null then c.cursor_updated_at else clock_timestamp() end
       from p join held on held.id = p.id
-      where c.id = p.stream_id and c.state_version <> p.state_version)
+      where c.id = p.stream_id and c.state_version < p.state_version)
     select count(*)::int as held from held`);
   return found!.held === commits.length;
 }

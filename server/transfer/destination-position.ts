@@ -22,8 +22,9 @@ export async function resumeState(
   const { committed, held } = writer;
   const how = continuationOf(stream, held);
   if (how === 'continue' || held === null) {
-    // The destination's state wins when it is ahead: it was committed together with the rows.
-    const ahead = committed && (committed.same_stream_run || committed.state_version > stream.state_version);
+    // The destination's state wins when it is ahead: it was committed together with the rows. One that was set here is
+    // ahead of it, also if the destination's is of an earlier attempt of this stream run.
+    const ahead = committed && committed.state_version > stream.state_version;
     return ahead ? committed.state : stream.state;
   }
   const positions = positionsText(stream, held);

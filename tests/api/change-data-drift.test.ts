@@ -111,6 +111,36 @@ describe('an added column with its first value', () => {
     expect((await rows(table, 'extra'))[1]).toEqual([8]);
   });
 
+  test('is loaded by a continuous connection once it is accepted, without a pause', async () => {
+    const table = 'lasting.orders';
+    await sql(`create schema lasting; create table ${table} (id int primary key); insert into ${table} values (1)`);
+    const connection = await follow('orders', {
+      source_id: await logSource({ schemas: ['lasting'] }),
+      connection: {
+        destination_schema: 'lasting',
+        schema_change_policy: 'ignore',
+        schedule: { type: 'continuous' },
+      },
+    });
+    const becomes = (columns: string, found: unknown[]) =>
+      until(async () => Bun.deepEquals(await rows(table, columns).catch(() => []), found));
+    await becomes('id', [[1]]);
+    await sql(`alter table ${table} add column extra int; insert into ${table} values (2, 8)`);
+    await until(async () => (await pending(connection)).length === 1);
+    expect((await get(connection)).active_run_id).not.toBeNull();
+    expect((await review(connection, 'accept')).status).toBe(200);
+    await until(async () => {
+      await sql(`update ${table} set extra = 9 where id = 1`);
+      return (await columnsOf(table)).includes('extra');
+    });
+    await becomes('id, extra', [
+      [1, 9],
+      [2, null],
+    ]);
+    await call('POST', `/connections/${connection.id}`, { status: 'paused' });
+    await until(async () => (await get(connection)).active_run_id === null);
+  });
+
   test('stays in the log with disable_connection until the change is reviewed', async () => {
     const { connection, table } = await shop({ connection: { schema_change_policy: 'disable_connection' } });
     const before = await slotOf(connection);

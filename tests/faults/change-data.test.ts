@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { connectionRuns, connections, connectionStreams } from '../../db/schema/index.ts';
+import { stateSetTo } from '../../server/runs/set-state.ts';
 import { releaseDeadWorkers } from '../../server/runs/worker-deaths.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
 import { closeGate } from '../support/gate.ts';
@@ -272,3 +273,42 @@ test('a worker killed while a run follows the log shows no total that the source
   expect(ended.map(({ status }) => status).slice(0, 1)).toEqual(['succeeded']);
   await db.update(connections).set({ status: 'paused', next_run_at: null }).where(eq(connections.id, connection.id));
 }, 180_000);
+
+test('a table that is reset after the death of its worker is read again by the worker that takes the run over', async () => {
+  await source.unsafe(`create schema renewed; create table renewed.stock (id int primary key, n int);
+    insert into renewed.stock values (1, 10), (2, 20)`);
+  const untimed = { interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null };
+  const { connection, start } = await makePipeline(service, {
+    source: {
+      name: 'postgres',
+      parameters: { ...postgresParameters(from.url), replication: 'logical', schemas: ['renewed'] },
+    },
+    destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+    stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', primary_key: [['id']] },
+    connection: { destination_schema: 'renewed', schedule: { type: 'continuous', ...untimed } },
+  });
+  let worker = spawnWorker(service);
+  const id = await start();
+  const held = async () => {
+    const [found] = await destination`select to_regclass('renewed.stock') is not null as there`;
+    if (!found!.there) return '';
+    return (await destination`select n from renewed.stock order by id`).map(({ n }) => n).join(' ');
+  };
+  const becomes = (rows: string) => until(async () => (await held()) === rows);
+  await becomes('10 20');
+  await source`update renewed.stock set n = 11 where id = 1`;
+  await becomes('11 20');
+  worker.kill('SIGKILL');
+  await worker.exited;
+  await destination`update renewed.stock set n = 77 where id = 2`;
+  const own = eq(connectionStreams.connection_id, connection.id);
+  await service.deps.db.update(connectionStreams).set(stateSetTo(null)).where(own);
+  const dead = (await getStreamRuns(service, id)).flatMap(({ worker_id }) => worker_id ?? []);
+  await releaseDeadWorkers(service.deps, dead);
+  worker = spawnWorker(service);
+  await becomes('11 20');
+  await service.deps.db.update(connections).set({ status: 'paused' }).where(eq(connections.id, connection.id));
+  expect((await runEnded(service, id)).status).toBe('succeeded');
+  worker.kill('SIGKILL');
+  await worker.exited;
+});

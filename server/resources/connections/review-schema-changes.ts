@@ -27,7 +27,7 @@ import { lockTables } from '../../catalog/written-tables.ts';
 import { streamKey } from './streams/selection.ts';
 import { settingsOf } from '../../pipeline/stream-check/settings.ts';
 import { tickingFrom } from './next-run.ts';
-import { connectorPair, refuseWhileRunning } from './streams/update.ts';
+import { connectorPair, refuseUnlessRollsOver } from './streams/update.ts';
 
 type WaitingChange = SchemaChange & { breaking: boolean };
 
@@ -46,7 +46,7 @@ export async function reviewSchemaChanges(
   const connection = await lockConnection(ctx, id);
   const changes = await readChanges(ctx.db, id);
   if (changes.length === 0) return getConnection(ctx, { connection_id: id });
-  await refuseWhileRunning(ctx, connection);
+  await refuseUnlessRollsOver(ctx, connection);
   await adaptStreams(ctx, connection, { changes, decision: input.decision });
   await ctx.db.delete(schemaChanges).where(eq(schemaChanges.connection_id, id));
   await storeReview(ctx, connection);

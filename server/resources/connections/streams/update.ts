@@ -37,7 +37,10 @@ export async function updateStreams(
     (key) => input[key] !== undefined && input[key] !== connection[key],
   );
   if (!streams && !reset_cursor && !moved) return [];
-  if (reset_cursor || moved || !(await rollsOver(ctx, connection))) await refuseWhileRunning(ctx, connection);
+  // A run that ends with the change may confirm a log, of which a cursor that is set needs a part.
+  const setsCursor = reset_cursor?.some(({ value }) => value !== null) === true;
+  if (setsCursor) await refuseWhileRunning(ctx, connection);
+  else await refuseUnlessRollsOver(ctx, connection);
   const before = await readStreams(ctx, connection.id);
   const changed: string[] = [];
   const { table_prefix = connection.table_prefix, destination_schema = connection.destination_schema } = input;
@@ -58,20 +61,24 @@ export async function updateStreams(
   return changed;
 }
 
+type Scheduled = Pick<ConnectionRow, 'id' | 'schedule'>;
+
 /**
  * A continuous run ends at a change of its connection, between two transactions, and the next one begins with the new
  * settings. Streams that it does not read from the log could be tried again with other settings in the middle.
+ * @throws ApiError 400 `run_active`
  */
-async function rollsOver(ctx: Ctx, { id, schedule }: Pick<ConnectionRow, 'id' | 'schedule'>): Promise<boolean> {
+export async function refuseUnlessRollsOver(ctx: Ctx, connection: Scheduled): Promise<void> {
+  if (!(await rollsOver(ctx, connection))) await refuseWhileRunning(ctx, connection);
+}
+
+async function rollsOver(ctx: Ctx, { id, schedule }: Scheduled): Promise<boolean> {
   if (!isContinuous(schedule)) return false;
   for (const run_id of await liveRunIds(ctx, id)) if (!(await readsLogOnly(ctx.db, run_id))) return false;
   return true;
 }
 
-export async function refuseWhileRunning(
-  ctx: Ctx,
-  { id, schedule }: Pick<ConnectionRow, 'id' | 'schedule'>,
-): Promise<void> {
+async function refuseWhileRunning(ctx: Ctx, { id, schedule }: Scheduled): Promise<void> {
   const [connection_run_id] = await liveRunIds(ctx, id);
   if (!connection_run_id) return;
   const how = isContinuous(schedule) ? '. Pause the connection, which ends its run' : '';

@@ -5,30 +5,46 @@ import type { MysqlSession, Row } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 import { bareName, DIALECT, isCursorType, isSpatial, logicalType } from '../connection/types.ts';
 
-/**
- * One row per column: table, kind, comment, column, type, nullable, place in the primary key, collation, character set,
- * what generates it, engine.
- */
+const within = (schema: 'table_schema' | 'constraint_schema', database: string, table?: string) =>
+  `${schema} = ${literal(database)}${table === undefined ? '' : ` and table_name = ${literal(table)}`}`;
+
+const tablesQuery = (database: string, table?: string) => `
+  select table_name, table_type, table_comment, engine from information_schema.tables
+   where ${within('table_schema', database, table)} and table_type <> 'SEQUENCE'`;
+
 const columnsQuery = (database: string, table?: string) => `
-  select t.table_name, t.table_type, t.table_comment, c.column_name, c.column_type, c.is_nullable, k.seq_in_index,
-         c.collation_name, c.character_set_name, c.extra, t.engine
-    from information_schema.tables t
-    join information_schema.columns c on c.table_schema = t.table_schema and c.table_name = t.table_name
-    left join information_schema.statistics k on k.table_schema = c.table_schema and k.table_name = c.table_name
-         and k.column_name = c.column_name and k.index_name = 'PRIMARY'
-   where t.table_schema = ${literal(database)} and t.table_type <> 'SEQUENCE'
-     and find_in_set('select', replace(c.privileges, ' ', ''))
-     ${table === undefined ? '' : `and t.table_name = ${literal(table)}`}
-   order by t.table_name, c.ordinal_position`;
+  select table_name, column_name, column_type, is_nullable, collation_name, character_set_name, extra
+    from information_schema.columns
+   where ${within('table_schema', database, table)} and find_in_set('select', replace(privileges, ' ', ''))
+   order by table_name, ordinal_position`;
+
+const keysQuery = (database: string, table?: string) => `
+  select table_name, column_name, seq_in_index from information_schema.statistics
+   where ${within('table_schema', database, table)} and index_name = 'PRIMARY'`;
 
 /** MariaDB's JSON is a LONGTEXT with a CHECK constraint. */
-const jsonQuery = (database: string) => `
+const jsonQuery = (database: string, table?: string) => `
   select table_name, constraint_name from information_schema.check_constraints
-   where constraint_schema = ${literal(database)} and check_clause like 'json_valid(%)'`;
+   where ${within('constraint_schema', database, table)} and check_clause like 'json_valid(%)'`;
 
+const placeOf = (table: string | null, column: string | null) => JSON.stringify([table, column]);
+
+/**
+ * One row per column: table, kind, comment, column, type, nullable, place in the primary key, collation, character set,
+ * what generates it, engine. Joined here: for a join of these views MariaDB looks through all databases, which takes 25
+ * to 50 ms, where each of them alone takes less than one.
+ */
 async function columnsOf(session: MysqlSession, database: string, table?: string): Promise<Row[]> {
-  const { rows } = await session.query(columnsQuery(database, table));
-  return rows.filter(([name]) => !isReserved(name!));
+  const rowsOf = async (query: typeof tablesQuery) => (await session.query(query(database, table))).rows;
+  const tables = new Map((await rowsOf(tablesQuery)).map((row) => [row[0], row]));
+  const columns = await rowsOf(columnsQuery);
+  const keys = new Map((await rowsOf(keysQuery)).map(([name, column, place]) => [placeOf(name!, column!), place!]));
+  return columns.flatMap(([name, column, type, nullable, collation, charset, extra]): Row[] => {
+    const [, kind, comment, engine] = tables.get(name) ?? [];
+    if (kind === undefined || isReserved(name!)) return [];
+    const place = keys.get(placeOf(name!, column!)) ?? null;
+    return [[name, kind, comment, column, type, nullable, place, collation, charset, extra, engine] as Row];
+  });
 }
 
 export const countTables = async (session: MysqlSession, database: string): Promise<number> =>
@@ -45,12 +61,13 @@ export async function discoverStreams(
   const rows = await columnsOf(session, database, table);
   const json = new Set<string>();
   if (session.version.flavor === 'MariaDB') {
-    for (const names of (await session.query(jsonQuery(database))).rows) json.add(JSON.stringify(names));
+    const { rows: checks } = await session.query(jsonQuery(database, table));
+    for (const [name, column] of checks) json.add(placeOf(name!, column!));
   }
-  for (const row of rows) if (row[4] === 'longtext' && json.has(JSON.stringify([row[0], row[3]]))) row[4] = 'json';
+  for (const row of rows) if (row[4] === 'longtext' && json.has(placeOf(row[0]!, row[3]!))) row[4] = 'json';
   const tables = groupRows(rows, ([name]) => name);
   if (!logged) return tables.map((columns) => streamOf(database, columns));
-  const unlogged = await unloggedTables(session, { database, tables });
+  const unlogged = await unloggedTables(session, { database, table, tables });
   return tables.map((columns) =>
     unlogged.has(columns[0]![0]!) ? streamOf(database, columns) : loggedStreamOf(database, columns),
   );
@@ -64,11 +81,11 @@ export async function findUnlogged(session: MysqlSession, database: string): Pro
 
 async function unloggedTables(
   session: MysqlSession,
-  { database, tables }: { database: string; tables: readonly Row[][] },
+  { database, table, tables }: { database: string; table?: string; tables: readonly Row[][] },
 ): Promise<Map<string, string>> {
   const { rows } = await session.query(
     `select distinct table_name from information_schema.referential_constraints
-      where constraint_schema = ${literal(database)} and (delete_rule in (${CASCADES}) or update_rule in (${CASCADES}))`,
+      where ${within('constraint_schema', database, table)} and (delete_rule in (${CASCADES}) or update_rule in (${CASCADES}))`,
   );
   const cascading = new Set(rows.map(([name]) => name!));
   const found = tables.flatMap((columns) => {

@@ -82,6 +82,31 @@ test('wide rows arrive in batches of about a megabyte, each row once', async () 
   expect(rows.every(([id, note]) => note === String.fromCharCode(97 + (Number(id) % 26)).repeat(30_000))).toBe(true);
 });
 
+/** Of which 2,048 at once do not fit into the memory that the engine begins with. */
+test.each(['full_refresh', 'incremental'] as const)(
+  '%s: rows of any width, between narrow and deleted ones',
+  async (sync_mode) => {
+    await sql(
+      `create table mixed as select i as id, case when i // 140 = 20 then repeat(chr((97 + i % 26)::int), 1_000_000) end as note
+       from range(6000) r(i)`,
+      'delete from mixed where id % 7 = 0',
+    );
+    const ids: number[] = [];
+    const request = requestOf(await streamNamed('mixed'), { sync_mode, cursor_field: ['id'] });
+    for await (const { rows } of duckDbSource.read(context(), request)) {
+      for (const [id, note] of rows) {
+        ids.push(Number(id));
+        const length = Math.floor(Number(id) / 140) === 20 ? 1_000_000 : null;
+        expect([note?.length ?? null, note?.charCodeAt(0) ?? 97 + (Number(id) % 26)]).toEqual([
+          length,
+          97 + (Number(id) % 26),
+        ]);
+      }
+    }
+    expect(ids).toEqual(Array.from({ length: 6000 }, (_, id) => id).filter((id) => id % 7 !== 0));
+  },
+);
+
 test('exceeding the memory limit is a clear error', async () => {
   await sql('create view heap as select list(repeat(i::varchar, 250_000)) as note from range(1000) r(i)');
   const request = requestOf(await streamNamed('heap'));

@@ -5,7 +5,6 @@ import {
   RetryableError,
   SchemaChangedError,
 } from '../../contract/errors.ts';
-import { MEMORY_LIMIT } from '../../kits/duckdb/instance.ts';
 
 /** DuckDB's errors have no codes; their texts begin with their kind. */
 const textOf = (error: unknown) => (error instanceof Error ? error.message : '');
@@ -21,6 +20,10 @@ export const isViolation = (error: unknown) => textOf(error).startsWith('Constra
 
 /** A value that a unique index has already. */
 export const isDuplicate = (error: unknown) => /^Constraint Error: .*duplicate key/i.test(textOf(error));
+
+/** Where a commit has run out of memory, that is said behind the kind of the error. */
+export const isOutOfMemory = (error: unknown) =>
+  /^Out of Memory Error|failed to (?:pin|allocate) |could not allocate /i.test(textOf(error));
 
 export interface Place {
   /** Whole: DuckDB names it, users are not told. */
@@ -56,9 +59,9 @@ export function duckDbError(error: unknown, { path, name }: Place): unknown {
   if (/^(Constraint|Dependency|Catalog|Binder|Permission|Not implemented) Error/.test(message)) {
     return new ConfigurationError('refused_by_database', message, cause);
   }
-  if (message.startsWith('Out of Memory Error')) {
-    const limits = `"${name}": DuckDB has used up its ${MEMORY_LIMIT}. It works on 2,048 rows at a time, which must fit`;
-    return new DataError('out_of_memory', `${limits}: rows of many kilobytes each are too wide for it`, cause);
+  if (isOutOfMemory(error)) {
+    const limits = `"${name}": DuckDB has used up the memory that it may use. It works on 2,048 rows at a time`;
+    return new DataError('out_of_memory', `${limits}: rows of many kilobytes each may be too wide for it`, cause);
   }
   if (message.startsWith('IO Error')) return new RetryableError('file_error', message, cause);
   return new DataError('duckdb_error', message, cause);

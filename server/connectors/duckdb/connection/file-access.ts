@@ -64,11 +64,11 @@ async function refuseLink(path: string, name: string): Promise<void> {
 export async function* reading<Item>(
   ctx: FileContext,
   place: Place,
-  work: (connection: DuckDBConnection) => AsyncGenerator<Item>,
+  work: (reader: { connection: DuckDBConnection; engine: Engine }) => AsyncGenerator<Item>,
 ): AsyncGenerator<Item> {
-  const { connection, close } = await openReader(ctx, place);
+  const { close, ...reader } = await openReader(ctx, place);
   try {
-    yield* work(connection);
+    yield* work(reader);
   } finally {
     await close();
   }
@@ -78,7 +78,7 @@ export async function* reading<Item>(
 export async function openReader(
   ctx: FileContext,
   { path, name }: Place,
-): Promise<{ connection: DuckDBConnection; close(): Promise<void> }> {
+): Promise<{ connection: DuckDBConnection; engine: Engine; close(): Promise<void> }> {
   const engine = await whenFree(ctx, name, () => startReading(path));
   const connection = await engine.connect();
   const stop = () => connection.interrupt();
@@ -92,7 +92,7 @@ export async function openReader(
   };
   if (ctx.signal.aborted) await close();
   ctx.signal.throwIfAborted();
-  return { connection, close };
+  return { connection, engine, close };
 }
 
 /** Keeps the file open, so that nothing can be written to it. @returns how to let go of it */
@@ -112,7 +112,7 @@ export interface Opened {
 export async function once<Result>(ctx: FileContext, work: (opened: Opened) => Promise<Result>): Promise<Result> {
   const file = await existingFile(ctx);
   try {
-    const results = reading(ctx, file, async function* (connection) {
+    const results = reading(ctx, file, async function* ({ connection }) {
       yield await work({ connection, place: file });
     });
     for await (const result of results) return result;
@@ -123,18 +123,26 @@ export async function once<Result>(ctx: FileContext, work: (opened: Opened) => P
   }
 }
 
-/** Runs `work` while the file is attached to the engine for exclusive writing. */
+/**
+ * Runs `work` while the file is attached to the engine for exclusive writing, and again, from the file as it was, if it runs
+ * out of memory: a commit that fails leaves an attached file that cannot be used any more.
+ */
 export async function writing<Result>(
   ctx: FileContext,
   { engine, path, name }: Place & { engine: Engine },
   work: () => Promise<Result>,
 ): Promise<Result> {
-  await whenFree(ctx, name, () => startWriting(path, engine));
-  try {
-    return await work();
-  } finally {
-    await engine.detach().finally(() => uses.delete(path));
-  }
+  const result = await engine.withMemory(async () => {
+    await whenFree(ctx, name, () => startWriting(path, engine));
+    try {
+      return await work();
+    } catch (error) {
+      await stopWriting(path, engine);
+      throw error;
+    }
+  });
+  await stopWriting(path, engine);
+  return result;
 }
 
 /** Null: the file is being written in this process. */
@@ -192,6 +200,8 @@ async function startWriting(path: string, engine: Engine): Promise<true | null> 
     throw error;
   }
 }
+
+const stopWriting = (path: string, engine: Engine) => engine.detach().finally(() => uses.delete(path));
 
 /** Retries `take` until the file is free or the timeout expires. */
 async function whenFree<Result>(ctx: FileContext, name: string, take: () => Promise<Result | null>): Promise<Result> {

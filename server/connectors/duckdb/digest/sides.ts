@@ -22,12 +22,13 @@ interface Side extends Pick<SqlComparison, 'from' | 'conditions' | 'key' | 'chan
 /** Nothing can be written to the file until the digester is closed. */
 async function openDigester(ctx: FileContext, prepare: (opened: Opened) => Promise<Side>): Promise<Digester> {
   const place = await existingFile(ctx);
-  const { connection, close } = await openReader(ctx, place);
+  const { connection, engine, close } = await openReader(ctx, place);
   try {
     const { columns, ...side } = await prepare({ connection, place });
+    const session = sessionOf(connection, place);
     const sql: SqlComparison = {
       ...side,
-      session: { ...sessionOf(connection, place), close },
+      session: { ...session, query: (text) => engine.withMemory(() => session.query(text)), close },
       dialect,
       columns: ({ forms }) => columns.map((column, at) => digestColumn(column, forms[at])),
     };

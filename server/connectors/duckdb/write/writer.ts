@@ -89,7 +89,7 @@ class FileLoad implements RowLoad {
   async commit(record: (loaded: Loaded) => Promise<void>): Promise<void> {
     const { engine, place } = this.work;
     this.#stage.close();
-    await this.#rejects?.takeMisfits();
+    await engine.withMemory(async () => this.#rejects?.takeMisfits());
     await writing(this.ctx, { engine, ...place }, () => this.#commitRows(record));
     await this.#stage.clear();
     await this.#rejects?.clear();

@@ -2,7 +2,7 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { duckdb } from './package.ts';
 
 /** Limit of one reader or writer before it spills to disk. The process needs about 300 MB in addition. */
-export const MEMORY_LIMIT = '256MB';
+const MEMORY_LIMIT = '256MB';
 
 export interface DuckDb {
   connection: DuckDBConnection;

@@ -1,8 +1,8 @@
 import type { CommandContext } from '@stricli/core';
 import type { ApiClient } from '../api.ts';
-import { type Output, TABLE } from './output.ts';
 import { currentLogin, type Login, wantsColours } from './settings.ts';
 import { printable, type Style, styleOf } from './style.ts';
+import { type Output, TABLE } from './format.ts';
 
 /** The context that every command receives. */
 export interface Cli extends CommandContext {

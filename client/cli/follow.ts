@@ -1,8 +1,8 @@
 import type { ApiClient } from '../api.ts';
-import type { Run, StreamRun } from './actions/runs.ts';
 import type { Cli } from './context.ts';
 import { type Outcome, CommandError } from './exit.ts';
 import { colouredStatus, duration, number, printable } from './style.ts';
+import type { Run, StreamRun } from './run.ts';
 
 interface Progress {
   run: Run;

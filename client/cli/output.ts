@@ -1,8 +1,6 @@
 import type { Cli } from './context.ts';
 import { UsageError } from './exit.ts';
-
-export const FORMATS = ['wide', 'json', 'yaml', 'csv', 'name'] as const;
-type Format = (typeof FORMATS)[number];
+import type { Format, Output } from './format.ts';
 
 /** The flags of every command that shows something. */
 export interface Shown {
@@ -10,14 +8,6 @@ export interface Shown {
   output?: Format;
   jq?: string;
 }
-
-/** How the command in progress shows its result. */
-export interface Output {
-  format: Format | 'table';
-  jq: string | null;
-}
-
-export const TABLE: Output = { format: 'table', jq: null };
 
 /** @throws UsageError for flags that contradict each other. */
 export function outputOf({ json, output, jq }: Partial<Shown>): Output {

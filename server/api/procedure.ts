@@ -3,13 +3,13 @@ import { TRPC_ERROR_CODES_BY_KEY, type TRPC_ERROR_CODE_KEY } from '@trpc/server/
 import type { Db } from '../../db/types.ts';
 import { type Credentials, type Principal, authenticate } from './authentication.ts';
 import type { Deps } from '../deps.ts';
-import type { EndpointMeta } from './endpoint.ts';
 import { describeError } from './error-response.ts';
 import { attributing, type AuditedCall, type Caller, recordAndAttribute, recordCall } from './audit/record.ts';
 import { calledResource } from './audit/called-resource.ts';
 import { recordRefusal } from './audit/refusals.ts';
 import { ApiError } from '../platform/errors.ts';
 import type { Permission } from './permissions.ts';
+import type { EndpointMeta } from './endpoint-meta.ts';
 
 export { actorOf, type Principal } from './authentication.ts';
 

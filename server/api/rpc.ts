@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { ProcedureDocs } from './endpoint.ts';
 import { procedure } from './procedure.ts';
 import { inputParser } from './request-parser.ts';
+import type { ProcedureDocs } from './endpoint-meta.ts';
 
 const NOTHING = z.strictObject({});
 

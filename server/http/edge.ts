@@ -1,24 +1,11 @@
 import type { Logger } from 'pino';
-import type { Db } from '../../db/types.ts';
 import type { Metrics } from '../platform/metrics.ts';
 import { type Span, type Tracing, within } from '../platform/tracing/span.ts';
 import { clientAddress } from '../platform/net/addresses.ts';
 import { compressed } from './compress.ts';
 import { errorResponse } from './errors.ts';
+import type { HttpExchange } from './exchange.ts';
 
-/** A request and what handlers need to answer it. */
-export interface HttpExchange {
-  request: Request;
-  /** Path parameters by position, decoded. */
-  params: string[];
-  request_id: string;
-  /** The client's address, or that of a proxy outside TRUSTED_PROXIES. Empty when the app handles requests without listening. */
-  address(): string;
-  /** Headers for a successful response. */
-  headers: Headers;
-  /** Stores the response for repetitions of the request, in the transaction of the change. See idempotency.ts. */
-  keep?(db: Db, answer: { status: number; body: unknown }): Promise<void>;
-}
 export type Handler = (exchange: HttpExchange) => Response | Promise<Response>;
 
 const DEFAULT_HEADERS: Record<string, string> = {

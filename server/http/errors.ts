@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import type { HttpExchange } from './edge.ts';
 import type { AuditedCall } from '../api/audit/record.ts';
 import { describeError } from '../api/error-response.ts';
+import type { HttpExchange } from './exchange.ts';
 
 /** The REST response to an error. Details that callers must not see go to the log. */
 export function errorResponse(error: unknown, { log, request_id }: { log: Logger; request_id: string }): Response {

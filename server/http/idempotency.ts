@@ -5,7 +5,8 @@ import { describeError } from '../api/error-response.ts';
 import { badRequest, RequestShapeError } from '../platform/errors.ts';
 import { claimKey, type KeyedRequest, keepAnswer, releaseKey } from '../api/idempotency-keys.ts';
 import { readBytes } from './body.ts';
-import type { HttpExchange, Handler } from './edge.ts';
+import type { Handler } from './edge.ts';
+import type { HttpExchange } from './exchange.ts';
 
 export const IDEMPOTENCY_HEADER = 'Idempotency-Key';
 const REPLAYED_HEADER = 'idempotency-replayed';

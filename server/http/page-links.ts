@@ -1,7 +1,7 @@
-import type { Endpoint } from '../api/endpoint.ts';
 import { routePath } from '../platform/base-path.ts';
 import type { Config } from '../platform/config.ts';
-import type { HttpExchange } from './edge.ts';
+import type { Endpoint } from '../api/endpoint-meta.ts';
+import type { HttpExchange } from './exchange.ts';
 
 /**
  * The header Link of a page: `next` while more items match, `prev` unless it is the first. Lists that follow a cursor

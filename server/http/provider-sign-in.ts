@@ -10,9 +10,10 @@ import {
   providerBy,
 } from '../resources/users/sign-in/flow.ts';
 import { signInPerson } from '../resources/users/sign-in/sign-in.ts';
-import type { Handler, HttpExchange } from './edge.ts';
+import type { Handler } from './edge.ts';
 import { unauthenticatedCall } from './errors.ts';
 import { cookieIn, cookieName, cookiePath, isSecure, sessionCookie, sessionOf } from './session.ts';
+import type { HttpExchange } from './exchange.ts';
 
 /** The page of the console after a sign-in that confirms a session. It closes itself. */
 const CONFIRMED_PAGE = '/console/confirmed';

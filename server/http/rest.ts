@@ -1,15 +1,16 @@
 import type { AnyRouter } from '@trpc/server';
 import type { Deps } from '../deps.ts';
-import type { Endpoint, EndpointMeta } from '../api/endpoint.ts';
 import { RequestParts } from '../api/request-parser.ts';
 import type { CallContext } from '../api/procedure.ts';
 import { readForm } from './avatar.ts';
 import { readJson } from './body.ts';
-import type { HttpExchange, Handler } from './edge.ts';
+import type { Handler } from './edge.ts';
 import { idempotent } from './idempotency.ts';
 import { pageLinks } from './page-links.ts';
 import { revisionsIn } from './if-match.ts';
 import { sessionOf } from './session.ts';
+import type { Endpoint, EndpointMeta } from '../api/endpoint-meta.ts';
+import type { HttpExchange } from './exchange.ts';
 
 /** A procedure and how to call it without tRPC's own HTTP layer. */
 interface Procedure {

@@ -6,8 +6,9 @@ import { endSession, openSession, SESSION_DAYS } from '../resources/users/sessio
 import { signOutUrl } from '../resources/users/sign-in/flow.ts';
 import { unauthenticatedCall } from './errors.ts';
 import { readJson } from './body.ts';
-import type { Handler, HttpExchange } from './edge.ts';
+import type { Handler } from './edge.ts';
 import { createSignInLimit } from './session-limit.ts';
+import type { HttpExchange } from './exchange.ts';
 
 /** Sent by the console with every change. A form on another site cannot set it. */
 export const CONSOLE_HEADER = 'x-requested-by';

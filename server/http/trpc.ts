@@ -8,12 +8,13 @@ import { routePath } from '../platform/base-path.ts';
 import { badRequest } from '../platform/errors.ts';
 import { appRouter } from '../router.ts';
 import { readBytes } from './body.ts';
-import type { HttpExchange, Handler } from './edge.ts';
+import type { Handler } from './edge.ts';
 import { unauthenticatedCall } from './errors.ts';
 import { refuseRoundedNumbers } from './exact-numbers.ts';
 import { IDEMPOTENCY_HEADER, idempotent } from './idempotency.ts';
 import { proceduresOf } from './rest.ts';
 import { sessionOf } from './session.ts';
+import type { HttpExchange } from './exchange.ts';
 
 export const TRPC_PATH = '/trpc';
 const MAX_BATCH = 100;

@@ -1,10 +1,8 @@
 import { and, eq, getTableColumns, sql } from 'drizzle-orm';
 import {
   connectionStreams,
-  type ReadyStream,
   type RunRow,
   type StoredLogLine,
-  type StoredRunError,
   type StoredWarning,
   type StreamRunRow,
   snapshots,
@@ -26,18 +24,7 @@ import { lockRun } from './lock-run.ts';
 import { withLastLines } from './log/append-lines.ts';
 import { lineOf } from './log/end-line.ts';
 import { backoffSeconds, isLiveRun, MAX_ATTEMPTS, MAX_ATTEMPTS_WITHOUT_PROGRESS } from '../pipeline/run-states.ts';
-
-/** How an attempt at a stream ended. */
-export type Outcome =
-  | { kind: 'succeeded' }
-  /** The new table is complete at the destination, and is published with those of the other streams. */
-  | { kind: 'ready'; ready: ReadyStream }
-  | { kind: 'stopped' }
-  | { kind: 'failed'; error: StoredRunError }
-  /** `wait_until`: the server asked for this wait, so the attempt does not count. */
-  | { kind: 'retry'; error: StoredRunError; wait_until: Date | null; backoff_base_seconds: number }
-  /** The worker shuts down; another one continues at once. */
-  | { kind: 'released' };
+import type { Outcome } from './outcome.ts';
 
 /** Ends an attempt in one transaction: stream, event, next job, and the run when this was its last stream. */
 export async function endAttempt(

@@ -5,7 +5,7 @@ import type { Deps } from '../deps.ts';
 import { type Attempt, ClaimLost, StopRequested, WorkerStopping } from './attempt.ts';
 import { fencedOutcome } from './fenced.ts';
 import { isSnapshotLost } from './one-moment/join-snapshot.ts';
-import type { Outcome } from '../runs/end-attempt.ts';
+import type { Outcome } from '../runs/outcome.ts';
 
 /** What an attempt's error means for the stream. Null: the claim is lost, so nothing must be written. */
 export async function classifyError(deps: Deps, attempt: Attempt, thrown: unknown): Promise<Outcome | null> {

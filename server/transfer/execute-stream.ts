@@ -15,9 +15,9 @@ import { replicate } from './replication/replicate.ts';
 import { requestLineage } from './lineage/report-lineage.ts';
 import { moveStream } from './move-stream.ts';
 import { streamAttributes } from './trace-attributes.ts';
-import type { Outcome } from '../runs/end-attempt.ts';
 import { inSpan } from '../platform/tracing/span.ts';
 import { failStream, howToTakeUp } from '../runs/worker-deaths.ts';
+import type { Outcome } from '../runs/outcome.ts';
 
 /** The attempts of this process, by run. */
 const running = new Set<{ run_id: string; heartbeat(): void }>();

@@ -1,7 +1,7 @@
 import { FencedError } from '../connectors/contract/errors.ts';
 import { countFenced, holdsClaim, raiseFences } from '../runs/claim-stream.ts';
-import type { Outcome } from '../runs/end-attempt.ts';
 import type { Attempt } from './attempt.ts';
+import type { Outcome } from '../runs/outcome.ts';
 
 /**
  * The outcome of an attempt that lost its claim or that the destination rejected. Null: a newer attempt has the stream,

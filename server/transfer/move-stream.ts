@@ -19,7 +19,6 @@ import {
   registerConsumers,
 } from './replication/cdc-consumers.ts';
 import { recordCheckpoint } from '../runs/claim-stream.ts';
-import type { Outcome } from '../runs/end-attempt.ts';
 import { reportLost } from '../runs/snapshot/lost-keepers.ts';
 import { isSnapshotLost, joinMoment } from './one-moment/join-snapshot.ts';
 import { columnsAfter, recordColumns, targetColumns, warnAboutNewColumns } from './column-history.ts';
@@ -42,6 +41,7 @@ import { requireSound } from '../pipeline/stream-check/check.ts';
 import { planTransfer, readRequest, tableName, type TransferPlan } from '../pipeline/transfer-plan.ts';
 import { replacedWindow } from './replace-window.ts';
 import { provenOrigin } from './source-position.ts';
+import type { Outcome } from '../runs/outcome.ts';
 
 /** How a stream that was moved to its end is recorded. Null: another worker holds the claim now. */
 export type Moved = Extract<Outcome, { kind: 'succeeded' | 'ready' }> | null;

@@ -1,6 +1,7 @@
 import type { Deps } from '../deps.ts';
-import { endAttempt, type Outcome } from '../runs/end-attempt.ts';
+import { endAttempt } from '../runs/end-attempt.ts';
 import type { Attempt } from './attempt.ts';
+import type { Outcome } from '../runs/outcome.ts';
 
 /** Longer than the lease together: the next delivery of the job takes up a stream whose end was not recorded at all. */
 const END_PAUSES_MS = [200, 500, 1000, 2000, 2000];

@@ -5,7 +5,8 @@ import { FencedError } from '../../server/connectors/contract/errors.ts';
 import { allConnectors } from '../../server/connectors/registry.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { until } from '../support/until.ts';
-import { contextOf, FIXTURES, type Place } from './fixtures.ts';
+import { FIXTURES } from './fixtures.ts';
+import { contextOf, type Place } from './places.ts';
 
 limitHangs();
 

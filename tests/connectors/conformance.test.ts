@@ -7,8 +7,9 @@ import { allConnectors, findConnector } from '../../server/connectors/registry.t
 import { limitHangs } from '../support/hangs.ts';
 import { spread } from '../support/thorough.ts';
 import { until } from '../support/until.ts';
-import { contextOf, FIXTURES, type Place } from './fixtures.ts';
+import { FIXTURES } from './fixtures.ts';
 import { CANONICAL, firstDifference, readBatches, requestOf } from './reading.ts';
+import { contextOf, type Place } from './places.ts';
 
 limitHangs();
 

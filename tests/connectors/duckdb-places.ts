@@ -2,8 +2,8 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import { exists, mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Place } from './fixtures.ts';
 import { ROWS } from './reading.ts';
+import type { Place } from './places.ts';
 
 /**
  * Runs statements on a database file that is not open elsewhere in this process. Returns the rows of the last one as

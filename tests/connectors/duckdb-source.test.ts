@@ -6,9 +6,9 @@ import type { DuckDbSourceConfig } from '../../server/connectors/duckdb/connecti
 import { duckDbSource } from '../../server/connectors/duckdb/source.ts';
 import { ConnectorError } from '../../server/connectors/contract/errors.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
-import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
 import { limitHangs } from '../support/hangs.ts';
+import { contextOf } from './places.ts';
 
 limitHangs();
 

@@ -13,10 +13,10 @@ import { postgresDestination } from '../../server/connectors/postgres/destinatio
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { sqliteSource } from '../../server/connectors/sqlite/source.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
-import { contextOf } from './fixtures.ts';
 import { targetOf, twoDatabases } from './postgres-support.ts';
 import { readBatches, requestOf } from './reading.ts';
 import { type SqlitePlace, sqlitePlace } from './sqlite-support.ts';
+import { contextOf } from './places.ts';
 
 const sides = twoDatabases();
 let folder: Awaited<ReturnType<typeof duckDbFolder>>;

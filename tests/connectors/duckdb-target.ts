@@ -6,8 +6,8 @@ import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/con
 import { ConnectorError } from '../../server/connectors/contract/errors.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
-import { contextOf } from './fixtures.ts';
 import { writingTo } from './writing.ts';
+import { contextOf } from './places.ts';
 
 const path = 'data.duckdb';
 const named = { table: 't', stream_id: 'stream' };

@@ -10,9 +10,9 @@ import { parseParameters } from '../../server/connectors/contract/parameters.ts'
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { readFiles, type SourceTestContext } from './file-support.ts';
-import { contextOf } from './fixtures.ts';
 import { firstDifference, readBatches, requestOf } from './reading.ts';
 import { errorOf } from './unreachable.ts';
+import { contextOf } from './places.ts';
 
 limitHangs();
 

@@ -16,9 +16,9 @@ import { type Ftpd, ftpdMissing, startFtpd } from '../support/ftpd.ts';
 import { until } from '../support/until.ts';
 import { parquetBytes } from './file-places.ts';
 import { readFiles, type SourceTestContext } from './file-support.ts';
-import { contextOf } from './fixtures.ts';
 import { requestOf } from './reading.ts';
 import { errorOf, withListener } from './unreachable.ts';
+import { contextOf } from './places.ts';
 
 const explicit = await startFtpd({ tls: 'explicit' });
 const implicit = await startFtpd({ tls: 'implicit' });

@@ -6,8 +6,8 @@ import type { ByteFormat, ConnectorContext } from '../../server/connectors/contr
 import { fileDestination } from '../../server/connectors/file/destination.ts';
 import { openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { contextOf } from './fixtures.ts';
 import { requestOf, sourceConfig, streamNamed, targetOf, twoDatabases } from './postgres-support.ts';
+import { contextOf } from './places.ts';
 
 const sides = twoDatabases();
 const root = mkdtempSync(join(tmpdir(), 'data-pipelines-parquet-binary-'));

@@ -6,10 +6,10 @@ import type { Cell, TargetColumn } from '../../server/connectors/contract/connec
 import { fileDestination } from '../../server/connectors/file/destination.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { encodeCopyText } from '../../server/connectors/cells/copy-text.ts';
-import { contextOf } from './fixtures.ts';
 import { readRows } from './reading.ts';
 import { s3Target, TWO } from './s3-target.ts';
 import { limitHangs } from '../support/hangs.ts';
+import { contextOf } from './places.ts';
 
 limitHangs();
 

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { literal, openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { decodeCopyText } from '../../server/connectors/cells/copy-text.ts';
-import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
+import { contextOf } from './places.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'data-pipelines-parquet-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -10,8 +10,8 @@ import { startS3 } from '../support/s3.ts';
 import { openFtpd } from '../support/ftpd.ts';
 import { openSshd } from '../support/sshd.ts';
 import { generateSshKey } from '../../server/platform/ssh-keys.ts';
-import { contextOf, folderPlace, type Place } from './fixtures.ts';
 import { readRows, ROWS } from './reading.ts';
+import { contextOf, folderPlace, type Place } from './places.ts';
 
 const csv = (from: number, to: number) =>
   ['id,name,amount', ...Array.from({ length: to - from }, (_, at) => `${from + at},"Zoë ☃",${at}.50`), ''].join('\n');

@@ -12,10 +12,10 @@ import { relayRequests } from '../support/sftp-requests.ts';
 import { startSshd, sshdMissing } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import type { SourceTestContext } from './file-support.ts';
-import { contextOf } from './fixtures.ts';
 import { s3Target } from './s3-target.ts';
 import { type AtRequest, batch, type CommitPlace, type Fate, load, readIds, testCommits } from './table-commits.ts';
 import { errorOf } from './unreachable.ts';
+import { contextOf } from './places.ts';
 
 limitHangs();
 

@@ -12,10 +12,10 @@ import { SftpSession } from '../../server/connectors/kits/files/stores/sftp/sess
 import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { startSshd, sshdMissing } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
-import { contextOf } from './fixtures.ts';
 import { readFiles, type SourceTestContext } from './file-support.ts';
 import { requestOf } from './reading.ts';
 import { errorOf, withListener } from './unreachable.ts';
+import { contextOf } from './places.ts';
 
 const [sshd, plain] = [await startSshd(['Subsystem sftp internal-sftp']), await startSshd()];
 const folder = mkdtempSync('/tmp/data-pipelines-sftp-');

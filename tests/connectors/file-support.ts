@@ -13,8 +13,8 @@ import { fileDestination } from '../../server/connectors/file/destination.ts';
 import type { FileSourceConfig } from '../../server/connectors/kits/files/settings/files.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { recordingFetch } from '../../server/connector-runtime/recording-fetch.ts';
-import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
+import { contextOf } from './places.ts';
 
 export interface Recorded {
   request: RequestRecord;

@@ -1,20 +1,12 @@
-import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
+import { mkdtemp, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { SQL } from 'bun';
-import type {
-  AnyConnector,
-  Cell,
-  ConnectorContext,
-  Inbox,
-  TargetColumn,
-} from '../../server/connectors/contract/connector.ts';
+import type { Cell, Inbox } from '../../server/connectors/contract/connector.ts';
 import { literal, openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { tablePath } from '../../server/connectors/kits/files/stores/table-paths.ts';
-import { parseParameters } from '../../server/connectors/contract/parameters.ts';
-import { directConnect } from '../../server/connector-runtime/sockets.ts';
 import { createPlainDatabase } from '../support/database.ts';
 import { SLACK_TOKEN, startSlackServer } from '../support/slack-server.ts';
 import {
@@ -35,57 +27,7 @@ import { mysqlDestination, mysqlSource } from './mysql-places.ts';
 import { duckDbDestinationPlace, duckDbSourcePlace } from './duckdb-places.ts';
 import { readRows, ROWS, WIDE_ROWS } from './reading.ts';
 import { sqliteSourcePlace } from './sqlite-places.ts';
-
-/** An environment for testing one connector. */
-export interface Place {
-  filesRoot: string;
-  /** Valid settings. */
-  good: Record<string, unknown>;
-  /** Well-formed settings that do not work, by what is wrong. */
-  bad: Record<string, Record<string, unknown>>;
-  /** Connections and files that are open now. */
-  leftOpen(): Promise<number>;
-  /** Destinations: the rows of a table as another reader sees them, in any order; null when there is no table. */
-  readTable?(table: string, columns: TargetColumn[]): Promise<Cell[][] | null>;
-  /** Sources that receive events. */
-  inbox?: Inbox;
-  close(): Promise<void>;
-}
-
-export function contextOf(
-  connector: AnyConnector,
-  place: Pick<Place, 'filesRoot'> & Partial<Pick<Place, 'good' | 'inbox'>>,
-  more: { settings?: object; signal?: AbortSignal } = {},
-) {
-  const parsed = parseParameters(connector, more.settings ?? place.good);
-  if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
-  const signal = more.signal ?? new AbortController().signal;
-  const context: ConnectorContext<unknown> = {
-    config: parsed.config,
-    fetch,
-    connect: directConnect({ allow: [], internal: true }, signal),
-    recorder: { start: () => ({ done() {}, failed() {} }) },
-    log: { info() {}, warn() {} },
-    now: () => new Date('2026-11-21T10:00:00Z'),
-    signal,
-    filesRoot: place.filesRoot,
-    ...(place.inbox && { inbox: place.inbox }),
-    warn() {},
-    rateLimited() {},
-  };
-  return context;
-}
-
-export async function folderPlace() {
-  const filesRoot = await mkdtemp(join(tmpdir(), 'data-pipelines-files-'));
-  const leftOpen = async () => {
-    const links = await Promise.all(
-      (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
-    );
-    return links.filter((path) => path.startsWith(filesRoot)).length;
-  };
-  return { filesRoot, leftOpen, bad: {}, close: () => rm(filesRoot, { recursive: true, force: true }) };
-}
+import { type Place, contextOf, folderPlace } from './places.ts';
 
 const csvRow = (index: number) =>
   `${index},"Zoë ""${index}"", ☃",${index % 2 ? '' : '""'},${index}.50,2026-01-31 23:59:${String(index % 60).padStart(2, '0')}Z`;

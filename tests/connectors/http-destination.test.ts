@@ -4,7 +4,7 @@ import { AuthenticationError, ConfigurationError } from '../../server/connectors
 import { httpDestination } from '../../server/connectors/http/destination.ts';
 import { parseParameters } from '../../server/connectors/contract/parameters.ts';
 import { inTurn, json, startHttpServer } from '../support/http-server.ts';
-import { contextOf } from './fixtures.ts';
+import { contextOf } from './places.ts';
 
 const server = startHttpServer();
 afterAll(() => server.close());

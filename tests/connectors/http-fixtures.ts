@@ -5,8 +5,8 @@ import type { Cell, LogicalType } from '../../server/connectors/contract/connect
 import { parseExactly } from '../../server/connectors/cells/json-line.ts';
 import { jsonCell } from '../../server/connectors/cells/json-cells.ts';
 import { type Item, makeItems, paged, startHttpServer } from '../support/http-server.ts';
-import type { Place } from './fixtures.ts';
 import { ROWS } from './reading.ts';
+import type { Place } from './places.ts';
 
 /** Rejects requests without the token. */
 const guarded =

@@ -8,8 +8,8 @@ import type {
   StreamSchema,
 } from '../../server/connectors/contract/connector.ts';
 import { parseParameters } from '../../server/connectors/contract/parameters.ts';
-import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
+import { contextOf } from './places.ts';
 
 const source = airbyteManifestSource as AnySource;
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Cell, TargetColumn } from '../../server/connectors/contract/connector.ts';
 import { testMariaDb } from '../support/mariadb.ts';
-import type { Place } from './fixtures.ts';
 import { WIDE_ROWS } from './reading.ts';
+import type { Place } from './places.ts';
 
 async function mysqlPlace() {
   const server = await testMariaDb();

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { truncated } from '../../server/connectors/contract/changes.ts';
 import type { Writer, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
@@ -14,6 +13,7 @@ import {
   twoDatabases,
 } from './postgres-support.ts';
 import { errorOf } from './writing.ts';
+import { truncated } from '../../server/connectors/contract/cells.ts';
 
 const STATE = { cursor: '00000000/00000001' };
 const sides = twoDatabases();

@@ -11,9 +11,9 @@ import type { DuckDbDestinationConfig } from '../../server/connectors/duckdb/con
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { duckDbFolder, onDuckDb } from './duckdb-places.ts';
-import { contextOf as contextOfAny } from './fixtures.ts';
 import { destinationConfig as mysqlConfig, type MysqlSide } from './mysql-support.ts';
 import { destinationConfig as postgresConfig, type twoDatabases } from './postgres-support.ts';
+import { contextOf as contextOfAny } from './places.ts';
 
 /** A database that keeps rejected rows. */
 export interface RejectingPlace {

@@ -8,7 +8,7 @@ import {
 import { recordingFetch } from '../../server/connector-runtime/recording-fetch.ts';
 import { slackDestination } from '../../server/connectors/slack/destination.ts';
 import { rateLimited, refused, SLACK_TOKEN, slackChannel, slackServer } from '../support/slack-server.ts';
-import { contextOf } from './fixtures.ts';
+import { contextOf } from './places.ts';
 
 const slack = slackServer();
 slack.channels = Array.from({ length: 8 }, (_, at) => slackChannel(`C${at}`, `channel-${at}`));

@@ -2,8 +2,8 @@ import { Database } from 'bun:sqlite';
 import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Place } from './fixtures.ts';
 import { ROWS } from './reading.ts';
+import type { Place } from './places.ts';
 
 export async function sqliteSourcePlace(): Promise<Place> {
   const filesRoot = await mkdtemp(join(tmpdir(), 'data-pipelines-sqlite-'));

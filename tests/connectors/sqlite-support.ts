@@ -11,8 +11,8 @@ import type {
 } from '../../server/connectors/contract/connector.ts';
 import type { SqliteSourceConfig } from '../../server/connectors/sqlite/settings.ts';
 import { sqliteSource } from '../../server/connectors/sqlite/source.ts';
-import { contextOf } from './fixtures.ts';
 import { readBatches, requestOf } from './reading.ts';
+import { contextOf } from './places.ts';
 
 export interface SqlitePlace {
   filesRoot: string;

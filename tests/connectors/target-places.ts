@@ -9,9 +9,9 @@ import { postgresDestination } from '../../server/connectors/postgres/destinatio
 import { mariaDbMissing } from '../support/mariadb.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 import { onDuckDb } from './duckdb-places.ts';
-import { contextOf } from './fixtures.ts';
 import { destinationConfig as mysqlContext, mysqlDatabase } from './mysql-support.ts';
 import { destinationConfig as postgresContext, twoDatabases } from './postgres-support.ts';
+import { contextOf } from './places.ts';
 
 /** A database that supports every write mode. */
 export interface TargetPlace {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import type { EndpointMeta } from '../../server/api/endpoint.ts';
 import { createApp } from '../../server/http/app.ts';
 import { servedDocuments } from '../../server/http/docs/documents.ts';
 import { groupsOf } from '../../server/http/docs/reference/groups.ts';
@@ -8,6 +7,7 @@ import { openApiDocument } from '../../server/http/openapi.ts';
 import { proceduresOf } from '../../server/http/rest.ts';
 import { appRouter, restRouter } from '../../server/router.ts';
 import { testDeps } from '../support/database.ts';
+import type { EndpointMeta } from '../../server/api/endpoint-meta.ts';
 
 const { deps } = await testDeps();
 const app = createApp(deps);

@@ -9,13 +9,14 @@ import {
   recordProgress,
 } from '../../server/runs/claim-stream.ts';
 import { deliverAction } from '../../server/queue/jobs.ts';
-import { endAttempt, type Outcome } from '../../server/runs/end-attempt.ts';
+import { endAttempt } from '../../server/runs/end-attempt.ts';
 import { recoverStuckRuns } from '../../server/runs/recover-stuck-runs.ts';
 import { MAX_LOG_LINES } from '../../server/runs/log/append-lines.ts';
 import { Attempt } from '../../server/transfer/attempt.ts';
 import { testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline } from '../support/pipeline.ts';
 import { until } from '../support/until.ts';
+import type { Outcome } from '../../server/runs/outcome.ts';
 
 const service = await testDeps();
 const { deps } = service;

@@ -5,9 +5,7 @@ import { followRun } from '../follow.ts';
 import { colouredStatus, duration, moment, number } from '../style.ts';
 import { showList, showThing, table } from '../table.ts';
 import { findConnection } from './connections.ts';
-
-export type Run = Awaited<ReturnType<ApiClient['runs']['list']['query']>>[number];
-export type StreamRun = Awaited<ReturnType<ApiClient['runs']['streamRuns']['query']>>[number];
+import type { Run } from '../run.ts';
 
 const ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const DEFAULT_LIMIT = 20;

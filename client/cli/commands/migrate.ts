@@ -1,5 +1,4 @@
 import { buildCommand } from '@stricli/core';
-import type { Migrating } from '../actions/migrate/migrate.ts';
 import type { Cli } from '../context.ts';
 import type { Shown } from '../output.ts';
 import {
@@ -13,6 +12,7 @@ import {
   withCli,
   yes,
 } from './parameters.ts';
+import type { Migrating } from '../actions/migrate/migration.ts';
 
 export const migrate = buildCommand<Shown & Migrating, [string], Cli>({
   loader: async () => withCli((await import('../actions/migrate/migrate.ts')).migrate),

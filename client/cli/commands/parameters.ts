@@ -1,7 +1,8 @@
 import type { TypedFlagParameter } from '@stricli/core';
 import type { Cli } from '../context.ts';
 import { exitCodeOf } from '../exit.ts';
-import { FORMATS, isData, outputOf, printDocument, type Shown } from '../output.ts';
+import { isData, outputOf, printDocument, type Shown } from '../output.ts';
+import { FORMATS } from '../format.ts';
 
 // oxlint-disable-next-line typescript/no-generated-empty-object-type -- the type of a command without flags
 export type NoFlags = Record<never, never>;

@@ -1,6 +1,6 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { LogFilter } from '../actions/logs.ts';
-import type { LogOfRun, Run } from '../actions/runs.ts';
+import type { LogOfRun } from '../actions/runs.ts';
 import type { Launching, Planning } from '../actions/custom-runs.ts';
 import type { Cli } from '../context.ts';
 import type { Shown } from '../output.ts';
@@ -19,6 +19,7 @@ import {
   withCli,
   yes,
 } from './parameters.ts';
+import type { Run } from '../run.ts';
 
 const follow = switchFlag('Follow the run until it ends; Ctrl-C requests a stop, a second Ctrl-C detaches');
 const RUN_STATUSES: Run['status'][] = [

@@ -1,6 +1,7 @@
 import { Checkbox, Select, TextInput } from '@mantine/core';
 import { optionsOf } from '../components/options.ts';
-import type { CatalogItem, Stream } from './stream-editor.tsx';
+import type { CatalogItem } from '../answers.ts';
+import type { Stream } from './stream.ts';
 
 type Choice = Stream['fields'][number];
 type Known = CatalogItem['fields'][number];

@@ -1,7 +1,8 @@
 import { Select, TextInput } from '@mantine/core';
 import { optionsOf } from '../components/options.ts';
 import { RowsEditor } from './rows-editor.tsx';
-import type { CatalogItem, Stream } from './stream-editor.tsx';
+import type { CatalogItem } from '../answers.ts';
+import type { Stream } from './stream.ts';
 
 type Filter = Stream['filters'][number];
 

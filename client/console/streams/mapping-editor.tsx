@@ -2,7 +2,8 @@ import { Autocomplete, Checkbox, Select, TextInput } from '@mantine/core';
 import { Icon } from '../components/icon.tsx';
 import { optionsOf } from '../components/options.ts';
 import { RowsEditor } from './rows-editor.tsx';
-import type { CatalogItem, Stream } from './stream-editor.tsx';
+import type { CatalogItem } from '../answers.ts';
+import type { Stream } from './stream.ts';
 
 type Mapping = NonNullable<Stream['mapping']>[number];
 

@@ -1,22 +1,11 @@
 import { MultiSelect, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
-import type { RouterInputs, RouterOutputs } from '../api.ts';
 import { labelOf } from '../components/status.tsx';
 import { FieldsEditor } from './fields-editor.tsx';
 import { FiltersEditor } from './filters-editor.tsx';
 import { MappingEditor } from './mapping-editor.tsx';
 import { type PreviewRequest, StreamPreview } from './stream-preview.tsx';
-
-export type CatalogItem = RouterOutputs['account_connectors']['catalog'][number];
-/** The settings of a stream in a request, without its name. */
-export type StreamEdit = Omit<
-  NonNullable<RouterInputs['connections']['update']['streams']>[number],
-  'name' | 'namespace'
->;
-type Known = RouterOutputs['connections']['get']['streams'][number];
-export type Stream = Omit<Known, keyof StreamEdit> & {
-  [Key in keyof StreamEdit & keyof Known]-?: NonNullable<StreamEdit[Key]> | Known[Key];
-};
-export type DestinationSyncMode = Stream['destination_sync_mode'];
+import type { CatalogItem } from '../answers.ts';
+import type { StreamEdit, Stream, DestinationSyncMode } from './stream.ts';
 
 export interface StreamEditorProps {
   stream: Stream;

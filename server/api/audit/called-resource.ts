@@ -1,6 +1,6 @@
-import type { EndpointMeta } from '../endpoint.ts';
 import { RequestParts } from '../request-parser.ts';
 import { isId } from '../wire-types.ts';
+import type { EndpointMeta } from '../endpoint-meta.ts';
 
 /** The ids that a call names: those of its path, or of its input if it has no path. The last one is what it is about. */
 export function calledResource(meta: EndpointMeta | undefined, raw: unknown) {

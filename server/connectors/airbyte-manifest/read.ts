@@ -20,8 +20,9 @@ import { isIncremental } from './incremental/state-delegation.ts';
 import { declaredColumns, jsonSchemaOf } from './schema/describe-stream.ts';
 import type { Page, StreamSlice } from './retrievers/pages.ts';
 import { progressAfter, type Reading, readingOf, slicesOf } from './retrievers/slices.ts';
-import { type Context, openManifest, type Runtime } from './runtime/runtime.ts';
+import { openManifest, type Runtime } from './runtime/runtime.ts';
 import { streamOf } from './resolvers/streams.ts';
+import type { Context } from './runtime/settings.ts';
 
 /** A state follows each of the first slices, then one a second: it holds all partitions and may be large. */
 const EARLY_STATES = 100;

@@ -7,8 +7,8 @@ import { withRequests } from '../kits/rest/read-scope.ts';
 import { readStream } from './read.ts';
 import { outlineManifest } from './schema/outline.ts';
 import { streamOf, streamsOf } from './resolvers/streams.ts';
-import { type Context, type FoundStream, openManifest, type Runtime } from './runtime/runtime.ts';
-import { AirbyteManifestConfig } from './runtime/settings.ts';
+import { type FoundStream, openManifest, type Runtime } from './runtime/runtime.ts';
+import { AirbyteManifestConfig, type Context } from './runtime/settings.ts';
 
 export const airbyteManifestSource = defineSource<AirbyteManifestConfig>({
   type: 'source',

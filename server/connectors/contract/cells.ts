@@ -1,4 +1,4 @@
-import type { RowChange } from './changes.ts';
+import { type RowChange, TRUNCATE } from './changes.ts';
 import type { StreamState } from './stream.ts';
 
 /**
@@ -66,3 +66,10 @@ export interface ByteStream {
    */
   state?(): StreamState | null;
 }
+
+/** Removes all rows of a table with so many columns. */
+export const truncated = (columns: number): Batch => ({
+  rows: [Array.from({ length: columns }, (): Cell => null)],
+  changes: [TRUNCATE],
+  bytes: 0,
+});

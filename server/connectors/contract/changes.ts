@@ -1,5 +1,3 @@
-import type { Batch, Cell } from './cells.ts';
-
 /**
  * What happened to a row of the source.
  *
@@ -25,14 +23,6 @@ export type RowChange =
 export const UPSERT: RowChange = { operation: 'upsert' };
 export const DELETE: RowChange = { operation: 'delete' };
 export const TRUNCATE: RowChange = { operation: 'truncate' };
-
-/** Removes all rows of a table with so many columns. */
-export const truncated = (columns: number): Batch => ({
-  rows: [Array.from({ length: columns }, (): Cell => null)],
-  changes: [TRUNCATE],
-  bytes: 0,
-});
-
 /** The column in which `soft_delete` stores the time of deletion; null if the row exists. */
 export const DELETED_AT = '_deleted_at';
 

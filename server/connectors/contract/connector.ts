@@ -41,6 +41,7 @@ export type * from './sequences.ts';
 export type * from './snapshot.ts';
 export type * from './stream.ts';
 export type * from './watched-session.ts';
+export type * from './write-counts.ts';
 export type * from './writer.ts';
 export { LOGICAL_TYPES } from './stream.ts';
 

@@ -3,7 +3,8 @@ import type { LogLag } from './changes.ts';
 import type { ConnectorContext } from './context.ts';
 import type { ReadRequest } from './read-request.ts';
 import type { StreamState } from './stream.ts';
-import type { WriteCounts, Writer, WriteTarget } from './writer.ts';
+import type { Writer, WriteTarget } from './writer.ts';
+import type { WriteCounts } from './write-counts.ts';
 
 /** Streams that are read from one change log together. */
 export interface ReplicationRequest {

@@ -1,6 +1,6 @@
 import type { SENT_OPERATIONS } from '../../../db/schema/closed-sets.ts';
 import type { Cell } from './cells.ts';
-import type { WriteCounts } from './writer.ts';
+import type { WriteCounts } from './write-counts.ts';
 
 export type SentOperation = (typeof SENT_OPERATIONS)[number];
 

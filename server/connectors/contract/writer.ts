@@ -1,6 +1,7 @@
 import type { Batch, ByteFormat, ByteStream } from './cells.ts';
 import type { SentRows } from './sent-rows.ts';
 import type { DestinationSyncMode, LogicalType, StreamState } from './stream.ts';
+import type { WriteCounts } from './write-counts.ts';
 
 export interface TargetColumn {
   name: string;
@@ -137,16 +138,6 @@ export interface HeldPosition {
   has_table: boolean;
   /** The table held rows after the last commit and holds none now. Absent: it does, or the destination cannot know. */
   was_emptied?: boolean;
-}
-
-/** Totals of this stream run as committed so far, earlier attempts included. */
-export interface WriteCounts {
-  rows_loaded: number;
-  rows_updated: number;
-  rows_deleted: number;
-  bytes_loaded: number;
-  /** Rows that the destination did not accept. Absent: it accepts all rows or fails. */
-  rows_rejected?: number;
 }
 
 /**

@@ -6,12 +6,12 @@ import { HttpClient } from '../kits/rest/client.ts';
 import type { Position } from '../kits/rest/pagination.ts';
 import { sharedLimiter } from '../kits/rest/rate-limiter.ts';
 import { INTERACTIVE } from '../kits/rest/retry.ts';
-import type { HttpRequest } from '../kits/rest/send.ts';
 import { REQUEST_PARTS } from '../kits/rest/signing/signatures.ts';
 import type { Definition, JobRequest, StreamDefinition } from './definition.ts';
 import { parseDefinition } from './parse-definition.ts';
 import type { HttpApiConfig } from './settings.ts';
 import { renderEntries, renderJson, requireText, type TemplateScope } from '../kits/rest/template.ts';
+import type { HttpRequest } from '../kits/rest/request.ts';
 
 export type Context = ConnectorContext<HttpApiConfig>;
 

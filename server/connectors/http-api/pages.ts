@@ -4,13 +4,14 @@ import { createPaginator, type Position } from '../kits/rest/pagination.ts';
 import { type Fetched, prefetched, type ReadResponse, slicesAhead } from '../kits/rest/prefetch-pages.ts';
 import { type ApiRecord, firstRecords, parseResponse, type RecordPage, recordsOf } from '../kits/rest/records.ts';
 import { type Selector, selectorOf } from '../kits/rest/selector.ts';
-import type { HttpRequest, HttpResponse } from '../kits/rest/send.ts';
+import type { HttpResponse } from '../kits/rest/send.ts';
 import { type Api, pageRequest, streamOf } from './api.ts';
 import { cursorScale, requestValue, type Slice, slicesOf } from './datetime-cursor.ts';
 import type { StreamDefinition } from './definition.ts';
 import { downloadsOf, type Reading } from './jobs.ts';
 import { errorJudge } from './errors-in-responses.ts';
 import { renderText, type TemplateScope } from '../kits/rest/template.ts';
+import type { HttpRequest } from '../kits/rest/request.ts';
 
 /** The pages of a slice of a stream; of a child stream, those of one parent record after the other. */
 export async function* readPages(api: Api, stream: StreamDefinition, slice: Slice): AsyncGenerator<RecordPage> {

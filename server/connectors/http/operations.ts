@@ -1,4 +1,3 @@
-import type { HttpRequest } from '../kits/rest/send.ts';
 import { parseExactly } from '../cells/json-line.ts';
 import { type Selector, selectorOf } from '../kits/rest/selector.ts';
 import { renderEntries, renderJson, requireText, type TemplateScope } from '../kits/rest/template.ts';
@@ -7,6 +6,7 @@ import { batchBody } from './body.ts';
 import type { ObjectDefinition, RequestDefinition } from './definition.ts';
 import { urlFor } from './service.ts';
 import type { HttpDestinationConfig } from './settings.ts';
+import type { HttpRequest } from '../kits/rest/request.ts';
 
 /** A row with its JSON. For a delete, the JSON has the key alone. */
 export interface SentItem {

@@ -3,8 +3,9 @@ import { ConfigurationError, DataError } from '../contract/errors.ts';
 import { parseExactly } from '../cells/json-line.ts';
 import type { HttpClient } from '../kits/rest/client.ts';
 import { messageIn } from '../kits/rest/failures.ts';
-import type { HttpRequest, HttpResponse } from '../kits/rest/send.ts';
+import type { HttpResponse } from '../kits/rest/send.ts';
 import type { Operation, Operations, SentItem } from './operations.ts';
+import type { HttpRequest } from '../kits/rest/request.ts';
 
 /** The service answers for a row, not for the request as such. */
 const ROW_STATUSES = [400, 409, 412, 413, 422];

@@ -4,9 +4,10 @@ import { CONSENT_COOKIE } from '../../resources/account-connectors/consents/begi
 import { completeConsent, type ConsentOutcome } from '../../resources/account-connectors/consents/complete.ts';
 import { recordRefusal } from '../../api/audit/refusals.ts';
 import { ApiError } from '../../platform/errors.ts';
-import type { Handler, HttpExchange } from '../edge.ts';
+import type { Handler } from '../edge.ts';
 import { unauthenticatedCall } from '../errors.ts';
 import { cookieIn } from '../session.ts';
+import type { HttpExchange } from '../exchange.ts';
 
 const ROUTE = '/oauth/callback';
 const MAX_LENGTH = 4000;

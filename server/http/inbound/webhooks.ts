@@ -4,9 +4,9 @@ import { type NoteSource, WebhookReceiver } from '../../connector-runtime/inbox/
 import type { Deps } from '../../deps.ts';
 import { ApiError } from '../../platform/errors.ts';
 import { readBytes } from '../body.ts';
-import type { HttpExchange } from '../edge.ts';
 import { unauthenticatedCall } from '../errors.ts';
 import type { PathRoutes } from '../rest.ts';
+import type { HttpExchange } from '../exchange.ts';
 
 /** POST: stores an event for the source of the address. 2xx after its commit, so that senders repeat everything else. */
 export function webhookRoutes(deps: Deps): PathRoutes {

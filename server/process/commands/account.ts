@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
-import { type Config, ConfigError } from '../../platform/config.ts';
-import type { OperatorCommand } from './operator-commands.ts';
+import { ConfigError } from '../../platform/config.ts';
 import {
   createAccount,
   deleteAccount,
@@ -10,28 +9,8 @@ import {
   resumeAccount,
   suspendAccount,
 } from './accounts/actions.ts';
-
-const OPTIONS = {
-  email: { type: 'string' },
-  rows: { type: 'string' },
-  runs: { type: 'string' },
-  'disk-mb': { type: 'string' },
-  'log-days': { type: 'string' },
-  reason: { type: 'string' },
-  confirm: { type: 'string' },
-  audit: { type: 'string' },
-  'leave-logs': { type: 'boolean' },
-  json: { type: 'boolean' },
-} as const;
-
-/** The arguments of a command about accounts. */
-export interface AccountArguments {
-  config: Config;
-  /** What stands behind the name of the command. */
-  words: string[];
-  flags: { [Flag in keyof typeof OPTIONS]?: (typeof OPTIONS)[Flag]['type'] extends 'string' ? string : boolean };
-  say(line: string): void;
-}
+import { type AccountArguments, OPTIONS } from './accounts/arguments.ts';
+import type { OperatorCommand } from './operator-command.ts';
 
 const ACTIONS: Record<string, (given: AccountArguments) => Promise<number>> = {
   list: listAccounts,

@@ -1,7 +1,4 @@
-import type { Config } from '../../platform/config.ts';
-
-/** Does the work of a command. Returns the exit code. */
-export type OperatorCommand = (config: Config, args: string[], say: (line: string) => void) => Promise<number>;
+import type { OperatorCommand } from './operator-command.ts';
 
 /** Commands for operators, by name: `bun server/main.ts <name>`. Each loads only its own code. */
 export const OPERATOR_COMMANDS: Record<string, () => Promise<OperatorCommand>> = {

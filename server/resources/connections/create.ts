@@ -22,9 +22,10 @@ import { resolveSides, type Sides } from './streams/references.ts';
 import type { ConnectionSchema, CreateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
 import { storeStreams } from './streams/store.ts';
-import { checkedPlan, refuseFindings, type StreamFinding } from './streams/check.ts';
+import { checkedPlan, refuseFindings } from './streams/check.ts';
 import { lockTables } from '../../catalog/written-tables.ts';
 import type { CatalogStream, PlannedStream } from './streams/selection.ts';
+import type { StreamFinding } from './streams/finding.ts';
 
 /**
  * Creates a connection. A source without a catalog is discovered before the transaction begins. If it takes its time, a

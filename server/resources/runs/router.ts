@@ -17,12 +17,13 @@ import { PlanProgress, readPlan } from './plan-progress.ts';
 import { previewCustomRun } from './preview.ts';
 import { previewTable, PreviewTableRequest, TablePreview } from './preview-table.ts';
 import { FollowedRun, followRun, readRun, RunById, RunProgress } from './progress.ts';
-import { listRunLog, RunLogLine, RunLogQuery } from './run-log.ts';
+import { listRunLog, RunLogQuery } from './run-log.ts';
 import { ConnectionRunSchema, StreamRunSchema } from './schema.ts';
 import { listRuns, listStreamRuns, RunQuery, StreamRunQuery } from './list.ts';
 import { runConnection, stopRun } from './service.ts';
 import { readSplitOptions } from './split-options.ts';
 import { listTrends, StreamTrend } from './trends.ts';
+import { RunLogLine } from './log-line.ts';
 
 const CrossAccount = z.object({
   cross_account: z.boolean().default(false).meta({ description: 'Include other accounts; needs cross_account.read.' }),

@@ -1,6 +1,6 @@
 import { inRows, inTime, inWords } from '../../pipeline/log-words.ts';
 import type { RunRecord } from './query.ts';
-import type { RunLogLine } from './run-log.ts';
+import type { RunLogLine } from './log-line.ts';
 
 type Line = Pick<RunLogLine, 'at' | 'level' | 'code' | 'message'>;
 

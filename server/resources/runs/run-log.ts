@@ -2,34 +2,18 @@ import { and, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import { connectionRuns, type StoredLogLine, streamRuns } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { instant, PageQuery, whole } from '../../api/wire-types.ts';
+import { PageQuery } from '../../api/wire-types.ts';
 import { MAX_LOG_LINES } from '../../runs/log/append-lines.ts';
 import { findRun, type RunKey } from '../access/run.ts';
 import { linesOfRun } from './run-lines.ts';
 import { selectRuns } from './query.ts';
-
-const LEVELS = ['info', 'warning', 'error'] as const;
+import { LEVELS, RunLogLine } from './log-line.ts';
 
 export const RunLogQuery = PageQuery.extend({
   level: z.enum(LEVELS).default('info').meta({ description: 'The lowest level: `warning` includes errors.' }),
   stream_run_id: z.guid().optional().meta({ description: 'Only lines of this stream run.' }),
 });
 type RunLogQuery = z.infer<typeof RunLogQuery>;
-
-export const RunLogLine = z
-  .object({
-    id: z.string().meta({ description: 'Stable and unique within the run.' }),
-    at: instant(),
-    level: z.enum(LEVELS),
-    code: z.string().meta({ description: 'What happened, such as `claimed`, or the code of the error or warning.' }),
-    message: z.string(),
-    stream_run_id: z.string().nullable().meta({ description: 'Null for lines about the whole run.' }),
-    stream_name: z.string().nullable(),
-    namespace: z.string().nullable(),
-    attempt: whole().nullable(),
-  })
-  .meta({ id: 'RunLogLine' });
-export type RunLogLine = z.infer<typeof RunLogLine>;
 
 /** The log of a run, oldest line first, with the header `X-Total-Count`. */
 export async function listRunLog(ctx: Ctx, input: RunKey & RunLogQuery): Promise<RunLogLine[]> {

@@ -2,7 +2,7 @@ import type { StoredLogLine } from '../../../db/schema/index.ts';
 import { inRows, inTime, inWords } from '../../pipeline/log-words.ts';
 import { backoffSeconds } from '../../pipeline/run-states.ts';
 import type { Progress } from '../claim-stream.ts';
-import type { Outcome } from '../end-attempt.ts';
+import type { Outcome } from '../outcome.ts';
 
 type Line = Pick<StoredLogLine, 'level' | 'code' | 'message'>;
 

@@ -1,12 +1,12 @@
 import { SideError } from '../../connector-runtime/side-error.ts';
 import type { Deps } from '../../deps.ts';
-import type { Outcome } from '../../runs/end-attempt.ts';
 import type { KeeperClaim } from '../../runs/snapshot/claim-keeper.ts';
 import type { Attempt } from '../attempt.ts';
 import { classifyError } from '../classify-error.ts';
 import { logAttempt, recordEnds } from '../record-ends.ts';
 import type { SharedAttempts } from '../replication/shared-attempts.ts';
 import type { SnapshotKeepers } from './keep-snapshots.ts';
+import type { Outcome } from '../../runs/outcome.ts';
 
 type Move = (deps: Deps, attempt: Attempt) => Promise<Outcome | null>;
 

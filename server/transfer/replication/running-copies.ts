@@ -1,5 +1,4 @@
 import { fromSource, onSide } from '../../connector-runtime/side-error.ts';
-import { truncated } from '../../connectors/contract/changes.ts';
 import type { ByteStream, StreamState, TableCopies, Writer } from '../../connectors/contract/connector.ts';
 import { recordCheckpoint } from '../../runs/claim-stream.ts';
 import { type Attempt, WorkerStopping } from '../attempt.ts';
@@ -12,6 +11,7 @@ import { registerConsumers } from './cdc-consumers.ts';
 import { countRows, lost, mapperOf, prepareAll } from './members.ts';
 import { parkIfUnappliable } from './parking.ts';
 import type { SharedAttempts } from './shared-attempts.ts';
+import { truncated } from '../../connectors/contract/cells.ts';
 
 /**
  * Tables that are read in full while the other streams of the run go on. A copy is committed on its own, with the

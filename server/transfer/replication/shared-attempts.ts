@@ -2,11 +2,12 @@ import type { Deps } from '../../deps.ts';
 import { type Periodic, periodic } from '../../platform/periodic.ts';
 import { activeSpan, inSpan, type Span } from '../../platform/tracing/span.ts';
 import { recordSharedProgress } from '../../runs/claim-stream.ts';
-import { endAttempt, type Outcome } from '../../runs/end-attempt.ts';
+import { endAttempt } from '../../runs/end-attempt.ts';
 import { isContinuous } from '../../pipeline/schedule.ts';
 import { type Attempt, ClaimLost, StopRequested, WorkerStopping } from '../attempt.ts';
 import { classifyError } from '../classify-error.ts';
 import { runAttributes, streamAttributes } from '../trace-attributes.ts';
+import type { Outcome } from '../../runs/outcome.ts';
 
 const HEARTBEAT_MS = 1000;
 /** A run of a continuous connection that could not keep a stream for now ends this much later, and the next one tries. */

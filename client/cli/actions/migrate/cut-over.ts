@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { CommandError } from '../../exit.ts';
 import type { Verification } from '../verify.ts';
 import { reachEnd } from './follow-log.ts';
-import type { Migration, Sequences } from './migrate.ts';
 import { verifyAll } from './verify-all.ts';
+import type { Migration, Sequences } from './migration.ts';
 
 const DEFAULT_WAIT_SECONDS = 600;
 const AGAIN_MS = 1000;

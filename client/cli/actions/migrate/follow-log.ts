@@ -1,6 +1,6 @@
 import type { ApiClient } from '../../../api.ts';
 import { CommandError } from '../../exit.ts';
-import type { Migration } from './migrate.ts';
+import type { Migration } from './migration.ts';
 
 type Progress = Awaited<ReturnType<ApiClient['cut_over']['progress']['query']>>;
 

@@ -8,26 +8,7 @@ import { requireConfirmation } from '../session.ts';
 import { cutOver, type CutOver } from './cut-over.ts';
 import { untilCaughtUp } from './follow-log.ts';
 import { verifyAll } from './verify-all.ts';
-
-export interface Migrating {
-  json: boolean;
-  yes: boolean;
-  maxLag?: number;
-  wait?: number;
-  stopWrites?: string;
-  verifyOnce: boolean;
-}
-
-export type Sequences = Awaited<ReturnType<ApiClient['cut_over']['advanceSequences']['mutate']>>;
-
-/** What the steps of a migration share. */
-export interface Migration {
-  cli: Cli;
-  api: ApiClient;
-  connection: Connection;
-  flags: Migrating;
-}
-
+import type { Migration, Migrating } from './migration.ts';
 const DEFAULT_MAX_LAG_SECONDS = 10;
 
 /** Copies, follows, verifies and cuts over. Nothing is changed at the source. */

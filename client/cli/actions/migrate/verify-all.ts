@@ -1,6 +1,6 @@
 import { CommandError } from '../../exit.ts';
 import { followVerification, nameOf, type Verification } from '../verify.ts';
-import type { Migration } from './migrate.ts';
+import type { Migration } from './migration.ts';
 
 /**
  * Verifies all streams.

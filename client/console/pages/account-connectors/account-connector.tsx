@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams } from 'wouter';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
@@ -17,8 +17,7 @@ import { ParametersSection } from './parameters-section.tsx';
 import { TestButton } from './test-button.tsx';
 import { UpdateConnector } from './update-connector.tsx';
 import { WebhookSection } from './webhook-section.tsx';
-
-export type AccountConnector = RouterOutputs['account_connectors']['get'];
+import type { AccountConnector } from '../../answers.ts';
 
 /** One source or destination: its last test, its connections and its parameters. */
 export default function AccountConnectorPage() {

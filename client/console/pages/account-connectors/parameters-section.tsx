@@ -13,7 +13,7 @@ import { useAction } from '../../use-action.ts';
 import { Consent } from './consent.tsx';
 import { notifySaved } from './use-test.ts';
 import { ConnectorHelp } from './connector-help.tsx';
-import type { AccountConnector } from './account-connector.tsx';
+import type { AccountConnector } from '../../answers.ts';
 
 interface ParametersSectionProps {
   connector: AccountConnector;

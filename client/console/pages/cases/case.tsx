@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'wouter';
-import { client, type RouterInputs, type RouterOutputs, trpc } from '../../api.ts';
+import { client, type RouterInputs, trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { pluralize } from '../../components/format.ts';
@@ -13,8 +13,8 @@ import { useAction } from '../../use-action.ts';
 import { EventLines } from '../events/event-lines.tsx';
 import { Severity } from '../triggers/severity.tsx';
 import { Deliveries } from './deliveries.tsx';
+import type { Case } from '../../answers.ts';
 
-export type Case = RouterOutputs['automation']['getCase'];
 type State = Case['status'];
 
 /** One case: its facts, timeline, deliveries and events. Notifications link to it by `/cases/{id}`. */

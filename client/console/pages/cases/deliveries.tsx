@@ -3,7 +3,7 @@ import { pluralize } from '../../components/format.ts';
 import { Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
 import { ACTIONS } from '../triggers/actions-editor.tsx';
-import type { Case } from './case.tsx';
+import type { Case } from '../../answers.ts';
 
 type Delivery = NonNullable<Case['deliveries']>[number];
 

@@ -3,9 +3,9 @@ import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { VirtualList } from '../../streams/virtual-list.tsx';
 import { StreamPreview } from '../../streams/stream-preview.tsx';
-import type { CatalogItem } from '../../streams/stream-editor.tsx';
 import { type FoundStream, nameOf, type Source } from './find-streams.ts';
 import { OverridesForm } from './overrides-form.tsx';
+import type { CatalogItem } from '../../answers.ts';
 
 const ROW_PX = 57;
 

@@ -13,10 +13,10 @@ import { RelativeTime } from '../../components/relative-time.tsx';
 import { SearchField } from '../../components/search-field.tsx';
 import { usePermission } from '../../current-user.ts';
 import { useAction } from '../../use-action.ts';
-import type { CatalogItem } from '../../streams/stream-editor.tsx';
 import { CatalogStreams } from './catalog-streams.tsx';
 import { Datasets } from './datasets.tsx';
 import { findStreams, type Source } from './find-streams.ts';
+import type { CatalogItem } from '../../answers.ts';
 
 /** What a source offers: its streams and fields with the settings for all connections, and its datasets. */
 export default function CatalogPage() {

@@ -1,5 +1,5 @@
 import type { RouterOutputs } from '../../api.ts';
-import type { CatalogItem } from '../../streams/stream-editor.tsx';
+import type { CatalogItem } from '../../answers.ts';
 
 export type Source = RouterOutputs['account_connectors']['get'];
 

@@ -4,9 +4,10 @@ import { client, type RouterInputs, trpc } from '../../api.ts';
 import { Failure } from '../../components/failure.tsx';
 import { usePermission } from '../../current-user.ts';
 import { FieldsEditor } from '../../streams/fields-editor.tsx';
-import type { CatalogItem, Stream } from '../../streams/stream-editor.tsx';
 import { useAction } from '../../use-action.ts';
 import type { Source } from './find-streams.ts';
+import type { CatalogItem } from '../../answers.ts';
+import type { Stream } from '../../streams/stream.ts';
 
 type Field = CatalogItem['fields'][number];
 type Override = RouterInputs['account_connectors']['updateCatalog']['items'][number]['field_overrides'][number];

@@ -2,7 +2,7 @@ import { Button, Menu, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation, useParams, useSearchParams } from 'wouter';
 import { stateOf } from '../../../connection-filters.ts';
-import { client, type RouterOutputs, trpc } from '../../api.ts';
+import { client, trpc } from '../../api.ts';
 import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
 import { Freshness, RelativeTime } from '../../components/relative-time.tsx';
@@ -17,8 +17,7 @@ import { SchemaChangesTab } from './schema-changes-tab.tsx';
 import { SettingsTab } from './settings-tab.tsx';
 import { DisabledBanner } from './disabled-banner.tsx';
 import { StreamsTab } from './streams-tab.tsx';
-
-export type Connection = RouterOutputs['connections']['get'];
+import type { Connection } from '../../answers.ts';
 
 /** One connection: runs, streams, schema changes and settings. The tab is in the address. */
 export default function ConnectionPage() {

@@ -5,7 +5,7 @@ import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Confirm } from '../../components/confirm.tsx';
 import { useAction } from '../../use-action.ts';
-import type { Connection } from './connection.tsx';
+import type { Connection } from '../../answers.ts';
 
 interface CursorEditorProps {
   connection: Connection;

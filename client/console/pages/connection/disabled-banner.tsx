@@ -5,7 +5,7 @@ import { usePermission } from '../../current-user.ts';
 import { Icon } from '../../components/icon.tsx';
 import { labelOf } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
-import type { Connection } from './connection.tsx';
+import type { Connection } from '../../answers.ts';
 
 interface Explanation {
   text: string;

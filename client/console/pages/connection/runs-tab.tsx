@@ -10,7 +10,7 @@ import { Empty } from '../../components/empty.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { labelOf, Status, toneOf, wordsOf } from '../../components/status.tsx';
-import type { Connection } from './connection.tsx';
+import type { Connection } from '../../answers.ts';
 
 type Run = RouterOutputs['runs']['list'][number];
 

@@ -12,7 +12,7 @@ import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
-import type { Connection } from './connection.tsx';
+import type { Connection } from '../../answers.ts';
 
 type Change = RouterOutputs['connections']['schemaChanges'][number];
 const POLL_MS = 5_000;

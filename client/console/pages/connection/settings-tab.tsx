@@ -15,7 +15,7 @@ import type { Schedule } from '../../schedule/schedule-fields.tsx';
 import { problemOf } from '../../refused-field.ts';
 import { useAction } from '../../use-action.ts';
 import { DestinationSchema } from '../account-connectors/destination-schema.tsx';
-import type { Connection } from './connection.tsx';
+import type { Connection } from '../../answers.ts';
 
 type Update = Omit<RouterInputs['connections']['update'], 'connection_id'>;
 

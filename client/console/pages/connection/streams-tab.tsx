@@ -12,16 +12,11 @@ import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { labelOf } from '../../components/status.tsx';
 import { ChangesPreview } from '../../streams/changes-preview.tsx';
-import {
-  type CatalogItem,
-  type DestinationSyncMode,
-  type Stream,
-  type StreamEdit,
-  StreamEditor,
-} from '../../streams/stream-editor.tsx';
+import { StreamEditor } from '../../streams/stream-editor.tsx';
 import { useAction } from '../../use-action.ts';
-import type { Connection } from './connection.tsx';
 import { CursorEditor } from './cursor-editor.tsx';
+import type { CatalogItem, Connection } from '../../answers.ts';
+import type { DestinationSyncMode, Stream, StreamEdit } from '../../streams/stream.ts';
 
 type StreamRequest = NonNullable<RouterInputs['connections']['update']['streams']>[number];
 

@@ -8,7 +8,7 @@ import { pluralize } from '../../components/format.ts';
 import { notify, notifyFailure } from '../../components/notices.tsx';
 import { usePermission } from '../../current-user.ts';
 import { problemOf } from '../../refused-field.ts';
-import type { Summary } from './connection-list.tsx';
+import type { Summary } from '../../answers.ts';
 
 interface BulkActionsProps {
   selected: Summary[];

@@ -4,7 +4,6 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { stateOf } from '../../../connection-filters.ts';
-import type { RouterOutputs } from '../../api.ts';
 import { Freshness, RelativeTime } from '../../components/relative-time.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { RunStrip } from '../../components/run-strip.tsx';
@@ -12,8 +11,7 @@ import { Status } from '../../components/status.tsx';
 import { ConnectionMenu } from './connection-menu.tsx';
 import { FolderHeading } from './folder-heading.tsx';
 import { type ListRow, rowsOf } from './folder-rows.ts';
-
-export type Summary = RouterOutputs['connections']['summaries'][number];
+import type { Summary } from '../../answers.ts';
 
 const ROW_PX = 64;
 const HEADING_PX = 41;

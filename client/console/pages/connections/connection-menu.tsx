@@ -5,8 +5,8 @@ import { usePermission } from '../../current-user.ts';
 import { Icon } from '../../components/icon.tsx';
 import { StopQuestion } from '../../components/confirm.tsx';
 import { useAction } from '../../use-action.ts';
-import type { Summary } from './connection-list.tsx';
 import { statusChange } from './status-change.ts';
+import type { Summary } from '../../answers.ts';
 
 const REFRESHED = [trpc.connections.summaries, trpc.connections.get, trpc.runs.list, trpc.overview.recentRuns];
 

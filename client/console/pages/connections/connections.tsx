@@ -15,8 +15,9 @@ import { SearchField } from '../../components/search-field.tsx';
 import { withFilters } from '../../saved-views/address.ts';
 import { ViewsMenu } from '../../saved-views/views-menu.tsx';
 import { BulkActions } from './bulk-actions.tsx';
-import { ConnectionList, type Summary } from './connection-list.tsx';
+import { ConnectionList } from './connection-list.tsx';
 import { foldersOf } from './folder-rows.ts';
+import type { Summary } from '../../answers.ts';
 
 const STATES = optionsOf({
   '': 'All statuses',

@@ -1,4 +1,4 @@
-import type { Summary } from './connection-list.tsx';
+import type { Summary } from '../../answers.ts';
 
 /** A row of a list that is grouped: the heading of a folder, or a connection. */
 export type ListRow =

@@ -1,5 +1,5 @@
 import { client, type RouterInputs } from '../../api.ts';
-import type { Summary } from './connection-list.tsx';
+import type { Summary } from '../../answers.ts';
 
 type Update = RouterInputs['connections']['update'];
 

@@ -1,6 +1,6 @@
 import { formatDay } from '../../components/format.ts';
 import { wordsOf } from '../../components/status.tsx';
-import type { CustomRunPlan } from './custom-run.tsx';
+import type { CustomRunPlan } from '../../answers.ts';
 
 export type Chunk = CustomRunPlan['chunks'][number];
 

@@ -10,8 +10,7 @@ import { useAction } from '../../use-action.ts';
 import { Preview } from './preview.tsx';
 import { CustomRunProgress } from './progress.tsx';
 import { initialDraft, parametersOf, type CustomRunDraft, CustomRunForm } from './custom-run-form.tsx';
-
-export type CustomRunPlan = RouterOutputs['runs']['preview'];
+import type { CustomRunPlan } from '../../answers.ts';
 
 /** A custom run: its settings, a preview of them, and the progress once it runs. */
 export default function CustomRunPage() {

@@ -8,7 +8,7 @@ import { Section } from '../../components/page.tsx';
 import { useAction } from '../../use-action.ts';
 import { ChunkCalendar } from './chunk-calendar.tsx';
 import { ChunkTable } from './chunk-table.tsx';
-import type { CustomRunPlan } from './custom-run.tsx';
+import type { CustomRunPlan } from '../../answers.ts';
 
 interface PreviewProps {
   connection: RouterOutputs['connections']['get'];

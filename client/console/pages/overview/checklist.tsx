@@ -6,7 +6,7 @@ import { Icon } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';
 import { useCurrentUser, usePermission } from '../../current-user.ts';
 import { useAction } from '../../use-action.ts';
-import type { Summary } from '../connections/connection-list.tsx';
+import type { Summary } from '../../answers.ts';
 
 interface Step {
   label: string;

@@ -2,7 +2,7 @@ import { Link } from 'wouter';
 import { isInState } from '../../../connection-filters.ts';
 import type { RouterOutputs } from '../../api.ts';
 import { formatCompact, formatCount } from '../../components/format.ts';
-import type { Summary } from '../connections/connection-list.tsx';
+import type { Summary } from '../../answers.ts';
 
 /** Connection counts, each with a link to the connections that it counts. */
 export function HealthTiles({

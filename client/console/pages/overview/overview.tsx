@@ -10,11 +10,12 @@ import { QueryView } from '../../components/query-view.tsx';
 import { pluralize } from '../../components/format.ts';
 import { Page, Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
-import { ConnectionList, type Summary } from '../connections/connection-list.tsx';
+import { ConnectionList } from '../connections/connection-list.tsx';
 import { ActivityCharts } from './activity-charts.tsx';
 import { Checklist } from './checklist.tsx';
 import { HealthTiles } from './health-tiles.tsx';
 import { RecentRuns } from './recent-runs.tsx';
+import type { Summary } from '../../answers.ts';
 
 const DAYS = 14;
 

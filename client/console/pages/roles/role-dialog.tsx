@@ -5,7 +5,7 @@ import { type Permission, useCurrentUser } from '../../current-user.ts';
 import { Failure } from '../../components/failure.tsx';
 import { labelOf } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
-import type { Role } from './roles.tsx';
+import type { Role } from '../../answers.ts';
 
 const TITLES: Record<string, string> = { cross_account: 'Other accounts' };
 

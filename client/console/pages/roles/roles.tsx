@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Confirm } from '../../components/confirm.tsx';
 import { pluralize } from '../../components/format.ts';
@@ -11,8 +11,7 @@ import { Page, Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
 import { RoleDialog } from './role-dialog.tsx';
-
-export type Role = RouterOutputs['roles']['list'][number];
+import type { Role } from '../../answers.ts';
 
 /** Built-in roles and those of the account. */
 export default function RolesPage() {

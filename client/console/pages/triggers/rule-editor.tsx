@@ -1,8 +1,8 @@
 import { Button, Select, Textarea } from '@mantine/core';
 import { useRef, useState } from 'react';
 import { Icon } from '../../components/icon.tsx';
-import type { Language } from './trigger.tsx';
 import { type Evaluation, useEvaluation } from './use-evaluation.ts';
+import type { Language } from '../../answers.ts';
 
 interface RuleEditorProps {
   language: Language;

@@ -6,8 +6,8 @@ import { RelativeTime } from '../../components/relative-time.tsx';
 import { formatCount } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';
-import type { Language } from './trigger.tsx';
 import { type Evaluation, useEvaluation } from './use-evaluation.ts';
+import type { Language } from '../../answers.ts';
 
 type Request = Exclude<RouterInputs['automation']['evaluateRule'], void>;
 type Kind = NonNullable<Request['event_type']>;

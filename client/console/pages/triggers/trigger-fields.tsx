@@ -2,8 +2,8 @@ import { MultiSelect, NumberInput, SegmentedControl, Select, Switch, TagsInput, 
 import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
 import { labelOf } from '../../components/status.tsx';
-import type { Language } from './trigger.tsx';
 import type { TriggerDraft } from './trigger-draft.ts';
+import type { Language } from '../../answers.ts';
 
 interface FieldsProps {
   draft: TriggerDraft;

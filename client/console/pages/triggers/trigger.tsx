@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useLocation, useParams } from 'wouter';
-import { client, type RouterInputs, type RouterOutputs, trpc } from '../../api.ts';
+import { client, type RouterInputs, trpc } from '../../api.ts';
 import { ViewAsCode } from '../../as-code/view-as-code.tsx';
 import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
@@ -27,8 +27,7 @@ import {
   type Trigger,
   type TriggerDraft,
 } from './trigger-draft.ts';
-
-export type Language = RouterOutputs['automation']['ruleLanguage'];
+import type { Language } from '../../answers.ts';
 
 /** One trigger, or a new one: rule, tester, conditions, actions and case. */
 export default function TriggerPage() {

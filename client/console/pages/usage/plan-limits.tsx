@@ -4,7 +4,7 @@ import { trpc } from '../../api.ts';
 import { formatCount, formatDay } from '../../components/format.ts';
 import { Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
-import type { Usage } from './usage.tsx';
+import type { Usage } from '../../answers.ts';
 
 const NAMES: Record<string, string> = {
   max_connections: 'Connections',

@@ -1,7 +1,7 @@
 import { Select } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useSearchParams } from 'wouter';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Bars } from '../../components/bars.tsx';
 import { Empty } from '../../components/empty.tsx';
@@ -11,8 +11,7 @@ import { optionsOf } from '../../components/options.ts';
 import { Page, Section } from '../../components/page.tsx';
 import { ConnectionUsage } from './connection-usage.tsx';
 import { PlanLimits } from './plan-limits.tsx';
-
-export type Usage = RouterOutputs['billing']['aggregatedUsage'];
+import type { Usage } from '../../answers.ts';
 
 const RANGES = optionsOf({
   current_billing_period: 'Current billing period',

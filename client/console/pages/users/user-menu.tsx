@@ -8,7 +8,7 @@ import { Icon } from '../../components/icon.tsx';
 import { useAction } from '../../use-action.ts';
 import { InviteLink } from './invite-link.tsx';
 import { RolesField } from './roles-field.tsx';
-import type { User } from './users.tsx';
+import type { User } from '../../answers.ts';
 
 type Dialog = 'roles' | 'delete' | 'invitation' | null;
 

@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { type RouterOutputs, trpc } from '../../api.ts';
+import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Avatar } from '../../components/avatar.tsx';
@@ -13,8 +13,7 @@ import { Status } from '../../components/status.tsx';
 import { InviteDialog } from './invite-dialog.tsx';
 import { ServiceAccounts } from './service-accounts.tsx';
 import { UserMenu } from './user-menu.tsx';
-
-export type User = RouterOutputs['users']['list'][number];
+import type { User } from '../../answers.ts';
 
 /** The users of the account, with their roles. */
 export default function UsersPage() {

@@ -3,8 +3,8 @@ import { useState } from 'react';
 import { pluralize } from '../../components/format.ts';
 import { labelOf, wordsOf } from '../../components/status.tsx';
 import { MASKING_OPTIONS } from '../../streams/fields-editor.tsx';
-import type { DestinationSyncMode, Stream, StreamEdit } from '../../streams/stream-editor.tsx';
 import { type WizardStream, writeModes } from './proposal.ts';
+import type { DestinationSyncMode, Stream, StreamEdit } from '../../streams/stream.ts';
 
 interface BulkSettingsProps {
   rows: WizardStream[];

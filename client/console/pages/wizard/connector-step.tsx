@@ -8,10 +8,10 @@ import { SearchField } from '../../components/search-field.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Status } from '../../components/status.tsx';
-import type { AccountConnector as SelectedAccountConnector } from '../account-connectors/account-connector.tsx';
 import { carriesRows, ConnectorGallery, NewConnectorForm } from '../account-connectors/new-account-connector.tsx';
 import { SelectedConnector } from './selected-connector.tsx';
 import type { Template } from './templates.tsx';
+import type { AccountConnector as SelectedAccountConnector } from '../../answers.ts';
 
 type AccountConnector = RouterOutputs['account_connectors']['list'][number];
 type Connector = RouterOutputs['connectors']['list'][number];

@@ -1,5 +1,6 @@
 import type { RouterInputs } from '../../api.ts';
-import type { CatalogItem, DestinationSyncMode, Stream, StreamEdit } from '../../streams/stream-editor.tsx';
+import type { CatalogItem } from '../../answers.ts';
+import type { DestinationSyncMode, Stream, StreamEdit } from '../../streams/stream.ts';
 
 /** Edited settings of streams, by `keyOf`. All others keep the suggested settings. */
 export type StreamEdits = Readonly<Record<string, StreamEdit>>;

@@ -9,10 +9,10 @@ import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
 import { hasTunnelProblem, TunnelState } from '../../ssh-tunnel/tunnel-state.tsx';
-import type { AccountConnector } from '../account-connectors/account-connector.tsx';
 import { ParametersSection } from '../account-connectors/parameters-section.tsx';
 import { schemaParameter, useSchemaTest } from '../account-connectors/schema-test.ts';
 import { TestButton } from '../account-connectors/test-button.tsx';
+import type { AccountConnector } from '../../answers.ts';
 
 interface SelectedConnectorProps {
   type: 'source' | 'destination';

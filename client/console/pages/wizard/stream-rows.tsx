@@ -4,13 +4,9 @@ import { pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { labelOf, Status, wordsOf } from '../../components/status.tsx';
 import { VirtualList } from '../../streams/virtual-list.tsx';
-import {
-  type DestinationSyncMode,
-  type StreamEdit,
-  StreamEditor,
-  type StreamEditorProps,
-} from '../../streams/stream-editor.tsx';
+import { StreamEditor, type StreamEditorProps } from '../../streams/stream-editor.tsx';
 import { type WizardStream, writeModes } from './proposal.ts';
+import type { DestinationSyncMode, StreamEdit } from '../../streams/stream.ts';
 
 interface StreamRowsProps {
   rows: WizardStream[];

@@ -3,11 +3,11 @@ import { type ReactNode, useDeferredValue, useState } from 'react';
 import { formatCount, pluralize } from '../../components/format.ts';
 import { SearchField } from '../../components/search-field.tsx';
 import { Icon } from '../../components/icon.tsx';
-import type { StreamEdit } from '../../streams/stream-editor.tsx';
 import { BulkSettings } from './bulk-settings.tsx';
 import { type StreamEdits, type WizardStream, withEdit } from './proposal.ts';
 import { StreamRows } from './stream-rows.tsx';
 import type { Selection } from './use-selection.ts';
+import type { StreamEdit } from '../../streams/stream.ts';
 
 interface StreamSelectionProps {
   selection: Selection;

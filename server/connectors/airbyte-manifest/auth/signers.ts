@@ -1,11 +1,5 @@
 import { AuthenticationError, ConfigurationError } from '../../contract/errors.ts';
-import {
-  basicSigner,
-  bearerSigner,
-  fixedSigner,
-  keySigner,
-  type Signer,
-} from '../../kits/rest/signing/authentication.ts';
+import { basicSigner, bearerSigner, fixedSigner, keySigner } from '../../kits/rest/signing/authentication.ts';
 import { flowSigner, type TokenContext, TokenSource } from '../../kits/rest/signing/oauth.ts';
 import { Shared, sharedKey } from '../../kits/rest/rate-limiter.ts';
 import type {
@@ -19,13 +13,14 @@ import type {
 } from '../components/request-components.ts';
 import { parseExactly } from '../../cells/json-line.ts';
 import { signJwt } from '../../kits/rest/signing/jwt.ts';
-import type { HttpRequest } from '../../kits/rest/send.ts';
 import { atPath, setAtPath } from '../interpolation/dpath.ts';
 import { isMapping } from '../interpolation/values.ts';
 import { pyText } from '../interpolation/python-literal.ts';
 import { parseDuration } from '../interpolation/python-time.ts';
 import type { Interpolation } from '../interpolation/template.ts';
 import { formText, present } from '../requests/form.ts';
+import type { HttpRequest } from '../../kits/rest/request.ts';
+import type { Signer } from '../../kits/rest/signing/signer.ts';
 
 export interface Signing extends Interpolation {
   ctx: TokenContext & { now(): Date };

@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../../contract/errors.ts';
-import type { Signer } from '../../kits/rest/signing/authentication.ts';
 import type { PythonSession } from './session.ts';
 import { type WireRequest, wireOf } from './wire.ts';
+import type { Signer } from '../../kits/rest/signing/signer.ts';
 
 /** An authenticator in Python. It keeps its tokens itself. */
 export function pythonSigner(python: PythonSession, component: unknown): Signer {

@@ -1,6 +1,6 @@
 import { ConfigurationError } from '../../contract/errors.ts';
-import type { HttpRequest } from '../../kits/rest/send.ts';
 import type { Scope } from '../interpolation/template.ts';
+import type { HttpRequest } from '../../kits/rest/request.ts';
 
 /** A request as components get and return it. */
 export interface WireRequest {

@@ -1,11 +1,11 @@
 import { ConfigurationError } from '../../contract/errors.ts';
-import type { HttpRequest } from '../../kits/rest/send.ts';
 import type { HttpRequester, RequestOption } from '../components/request-components.ts';
 import { setAtPath } from '../interpolation/dpath.ts';
 import { pyText } from '../interpolation/python-literal.ts';
 import { type Interpolation, isTemplate, type Scope, type Templates } from '../interpolation/template.ts';
 import { isMapping } from '../interpolation/values.ts';
 import { formText } from './form.ts';
+import type { HttpRequest } from '../../kits/rest/request.ts';
 
 /** A value that a paginator, cursor or partition router injects into a request. */
 export interface Injection {

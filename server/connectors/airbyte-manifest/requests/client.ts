@@ -10,7 +10,7 @@ import {
   withRetries,
 } from '../../kits/rest/retry.ts';
 import { backoff } from '../../kits/rest/retry-after.ts';
-import { Exchange, type ExchangeOptions, type HttpRequest, type HttpResponse } from '../../kits/rest/send.ts';
+import { Exchange, type ExchangeOptions, type HttpResponse } from '../../kits/rest/send.ts';
 import type { ErrorHandler } from '../components/request-components.ts';
 import type { Interpolation } from '../interpolation/template.ts';
 import type { PythonSession } from '../python/session.ts';
@@ -23,6 +23,7 @@ import {
   strategiesOf,
   waitBy,
 } from './error-handling.ts';
+import type { HttpRequest } from '../../kits/rest/request.ts';
 
 /** Shorter pauses are not reported. */
 const MIN_REPORTED_WAIT_MS = 1000;

@@ -1,5 +1,4 @@
 import { ConfigurationError } from '../../contract/errors.ts';
-import type { HttpRequest } from '../../kits/rest/send.ts';
 import { pyText } from '../interpolation/python-literal.ts';
 import { setAtPath } from '../interpolation/dpath.ts';
 import type { Scope } from '../interpolation/template.ts';
@@ -7,6 +6,7 @@ import { inPython, type PythonSession } from '../python/session.ts';
 import { pythonSlice, requestOf, type WireRequest } from '../python/wire.ts';
 import type { Injection, PageRequest } from './build-request.ts';
 import { type SeenResponse, pythonResponse } from './error-handling.ts';
+import type { HttpRequest } from '../../kits/rest/request.ts';
 
 /** What is added to a request, by place: `{ request_parameter: { page: 2 } }`. */
 type Options = Record<Injection['option']['inject_into'], Record<string, unknown>>;

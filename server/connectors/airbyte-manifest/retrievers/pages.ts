@@ -22,11 +22,11 @@ import { PaginationResets } from './pagination-resets.ts';
 import { inPython } from '../python/session.ts';
 import { customOptions, sendByPython } from '../requests/python-requester.ts';
 import { recordsByPython } from './by-python.ts';
-import type { HttpRequest } from '../../kits/rest/send.ts';
 import { clientOf, type Runtime } from '../runtime/runtime.ts';
 import type { Interval, StreamCursor } from '../incremental/stream-cursor.ts';
 import type { Scope } from '../interpolation/template.ts';
 import { transform } from '../transformations/transformations.ts';
+import type { HttpRequest } from '../../kits/rest/request.ts';
 
 /** A partition with an interval of its cursor: what one sequence of pages is for. */
 export interface StreamSlice {

@@ -1,4 +1,3 @@
-import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { CompletenessGuards } from '../../kits/rest/completeness.ts';
 import { Notices } from '../../kits/rest/notices.ts';
@@ -14,7 +13,7 @@ import type { AnyStream, DeclarativeStream } from '../components/stream-componen
 import { parseDuration } from '../interpolation/python-time.ts';
 import { buildRequest } from '../requests/build-request.ts';
 import type { SeenResponse } from '../requests/error-handling.ts';
-import { type AirbyteManifestConfig, configOf, filesOf } from './settings.ts';
+import { configOf, filesOf, type Context } from './settings.ts';
 import { createSigner, type Signing } from '../auth/signers.ts';
 import { pythonSigner } from '../python/signer.ts';
 import { inPython, type PythonSession } from '../python/session.ts';
@@ -22,8 +21,6 @@ import { openPython } from './open-python.ts';
 import { checkConfig } from '../spec/specification.ts';
 import { type Scope, Templates } from '../interpolation/template.ts';
 import { numberOf } from '../interpolation/values.ts';
-
-export type Context = ConnectorContext<AirbyteManifestConfig>;
 
 /** A manifest with its configuration, ready to send requests. */
 export interface Runtime {

@@ -3,6 +3,7 @@ import '../../contract/parameters.ts';
 import type { PythonFiles } from '../components/python-source.ts';
 import { parseManifest } from '../components/parse-manifest.ts';
 import { checkConfig, type Config, merged, misplacedSecrets } from '../spec/specification.ts';
+import type { ConnectorContext } from '../../contract/connector.ts';
 
 const values = z.record(z.string(), z.json());
 const MAX_CHARACTERS = 4_000_000;
@@ -124,3 +125,5 @@ export function configProblems(settings: Pick<AirbyteManifestConfig, 'manifest' 
     ...checkConfig(manifest.specification, configOf(settings)).problems,
   ];
 }
+
+export type Context = ConnectorContext<AirbyteManifestConfig>;

@@ -1,10 +1,10 @@
 import { valueType } from '../../cells/value-types.ts';
 import type { Dialect } from '../../kits/sql/dialect.ts';
-import { deleteUsing, updateFrom } from '../../kits/sql/merge.ts';
 import { DATABASE } from '../connection/engine.ts';
 import { identifier, literal, relation } from '../connection/sql.ts';
 import { columnType, DIALECT, logicalType } from '../connection/types.ts';
 import { widens } from './widen.ts';
+import { deleteUsing, updateFrom } from '../../kits/sql/merge/merge-dialect.ts';
 
 const same = (column: string, name: string) => `lower(${column}) = lower(${literal(name)})`;
 

@@ -1,19 +1,13 @@
 import type { SqlSession } from '../../kits/sql/dialect.ts';
-import {
-  exchangePlan,
-  type Merged,
-  mergePlan,
-  removal,
-  removesMissing,
-  runMerge,
-  type StagedMerge,
-} from '../../kits/sql/merge.ts';
+import { type Merged, mergePlan, runMerge } from '../../kits/sql/merge/merge.ts';
 import type { Target } from '../../kits/sql/target.ts';
 import { identifier, literal } from '../connection/sql.ts';
 import { valueSql } from '../connection/types.ts';
 import { duckdb } from './dialect.ts';
 import { WAITING } from './rejects.ts';
 import type { Stage } from './stage.ts';
+import { removal, removesMissing, type StagedMerge } from '../../kits/sql/merge/staged-merge.ts';
+import { exchangePlan } from '../../kits/sql/merge/exchange-plan.ts';
 
 const LATEST = 'temp.main.latest';
 /** The rows that an exchange puts back. */

@@ -2,7 +2,7 @@ import type { DuckDBAppender, DuckDBConnection, DuckDBDataChunk } from '@duckdb/
 import { duckdb } from '../../kits/duckdb/package.ts';
 import type { Cell } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
-import { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import { isMerge, type Target } from '../../kits/sql/target.ts';
 import { execute, query } from '../connection/engine.ts';
 import { columnList } from '../connection/sql.ts';

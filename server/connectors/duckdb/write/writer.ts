@@ -1,12 +1,12 @@
 import type { Cell, ConnectorContext } from '../../contract/connector.ts';
 import type { SqlSession } from '../../kits/sql/dialect.ts';
-import type { Merged } from '../../kits/sql/merge.ts';
+import type { Merged } from '../../kits/sql/merge/merge.ts';
 import type { DataError } from '../../contract/errors.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
 import { shortHash } from '../../kits/sql/names.ts';
 import { READY, readyTable } from '../../kits/sql/publish/ready.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
-import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import type { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
 import { createTable } from '../../kits/sql/tables.ts';
 import { isMerge, type Target } from '../../kits/sql/target.ts';

@@ -1,10 +1,11 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, ConnectorError, RateLimitedError, RetryableError } from '../../contract/errors.ts';
-import { type HttpResponse, type HttpRequest, Exchange, type ExchangeOptions } from './send.ts';
+import { type HttpResponse, Exchange, type ExchangeOptions } from './send.ts';
 import { statusError } from './failures.ts';
 import { pause } from './rate-limiter.ts';
 import { type RequestAttempt, type Failure, type Patience, type Pause, withRetries } from './retry.ts';
 import { backoff, isExhausted, requestedWait } from './retry-after.ts';
+import type { HttpRequest } from './request.ts';
 
 export interface ClientOptions extends ExchangeOptions, Patience {
   /** First pause of the backoff. */

@@ -2,19 +2,11 @@ import { gunzipSync } from 'node:zlib';
 import { createRedactor, type Redactor } from '../../../platform/redact.ts';
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
-import type { Signer } from './signing/authentication.ts';
 import { networkError, serverMessage, timeoutError } from './failures.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 import { isZip, unzip } from './bodies/zip.ts';
-
-export interface HttpRequest {
-  method: string;
-  url: URL;
-  headers: Record<string, string>;
-  body: string | null;
-  /** It may be at, or be redirected to, an origin that gets neither credentials nor headers, such as an object store. */
-  may_leave?: boolean;
-}
+import type { HttpRequest } from './request.ts';
+import type { Signer } from './signing/signer.ts';
 
 export interface HttpResponse {
   status: number;

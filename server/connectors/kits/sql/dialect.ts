@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { nameProblem } from '../../contract/names.ts';
 import type { ValueType } from '../../cells/casts.ts';
 import type { TextRules } from '../../cells/text-rules.ts';
-import type { MergeDialect } from './merge.ts';
+import type { MergeDialect } from './merge/merge-dialect.ts';
 
 /** Every value as text, in the canonical form of a cell. */
 export type Row = (string | null)[];

@@ -1,8 +1,8 @@
 import type { Dialect } from './dialect.ts';
-import type { StagedMerge } from './merge.ts';
-import { type StagedChanges, unusedPrefix } from './staged-changes.ts';
+import { type StagedChanges, unusedPrefix } from './merge/staged-changes.ts';
 import { shortHash } from './names.ts';
 import type { Target } from './target.ts';
+import type { StagedMerge } from './merge/staged-merge.ts';
 
 /** A temporary table of rows that wait to be merged. All names are quoted, but for the prefix. */
 export interface Stage {

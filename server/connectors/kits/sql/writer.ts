@@ -13,7 +13,7 @@ import { ConnectorError, type DataError } from '../../contract/errors.ts';
 import { type ChangedValues, sumOfChanged, type ValueGate, warnOfChanged, withRow } from '../../cells/value-gate.ts';
 import type { SqlSession } from './dialect.ts';
 import type { Copied, RejectCount } from './rejects.ts';
-import { rowsToStage, type StagedChanges } from './staged-changes.ts';
+import { rowsToStage, type StagedChanges } from './merge/staged-changes.ts';
 import type { ExtraState, StateCommit, StateRow } from './state-row.ts';
 import { isMerge, type Target } from './target.ts';
 

@@ -1,7 +1,8 @@
 import type { ConnectorContext, LogLag, StreamState } from '../../contract/connector.ts';
 import { withSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
-import { type LogFile, logFileOf } from './log-members.ts';
+import { logFileOf } from './log-members.ts';
+import type { LogFile } from './log-server.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import { contains, parsePosition, type Position, positionText } from './gtid.ts';
-import { currentPosition, oldestPosition, purgedError } from './log-server.ts';
+import { currentPosition, oldestPosition, purgedError, type LogFile } from './log-server.ts';
 import { RESET_HINT } from './reset-hint.ts';
 import { assertFollowable, type TableShape } from './table-shape.ts';
 
@@ -20,13 +20,6 @@ export interface Member {
 
 export type Placed = Member & { position: Position };
 export const isPlaced = (member: Member): member is Placed => member.position !== null;
-
-/** Where a file of the server's log is, to measure what has not been read yet. */
-export interface LogFile {
-  name: string;
-  position: number;
-}
-
 export const stateOf = (position: Position, log: LogFile | null): StreamState => ({
   cursor: positionText(position),
   ...(log && { log }),

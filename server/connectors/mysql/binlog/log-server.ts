@@ -1,16 +1,16 @@
 import type { CheckResult, ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, ConnectorError, RetryableError } from '../../contract/errors.ts';
 import { fixOf } from '../../contract/fixes.ts';
-import { MysqlSession, type Row } from '../connection/session.ts';
+import { MysqlSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
 import { findUnlogged } from '../read/catalog.ts';
 import type { BinlogStream } from '../connection/binlog-stream.ts';
-import type { LogFile } from './log-members.ts';
 import { EventDecoder } from './events.ts';
 import { parsePosition, type Position } from './gtid.ts';
 import { logFlavorOf } from './log-flavor.ts';
 import { RESET_HINT } from './reset-hint.ts';
+import type { Row } from '../connection/result.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 
@@ -226,3 +226,9 @@ export const purgedError = (position: string) =>
     'binlog_purged',
     `The server has removed the binary log after ${position || 'the position of the stream'} (binlog_expire_logs_seconds, PURGE BINARY LOGS). ${RESET_HINT}`,
   );
+
+/** Where a file of the server's log is, to measure what has not been read yet. */
+export interface LogFile {
+  name: string;
+  position: number;
+}

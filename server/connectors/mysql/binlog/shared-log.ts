@@ -12,11 +12,12 @@ import type { Charsets } from './values/charsets.ts';
 import type { LogEvent } from './events.ts';
 import { fillColumns } from './fill-columns.ts';
 import { assertNext, covers, type Gtid, highestOf, lowestOf, type Position, positionText } from './gtid.ts';
-import { type LogFile, type Placed, stateOf } from './log-members.ts';
+import { type Placed, stateOf } from './log-members.ts';
 import { RESET_HINT } from './reset-hint.ts';
 import { effectOf, opensTransaction, type TableName } from './statements.ts';
 import { type LoggedTable, parseTable } from './table-map.ts';
 import { assertUnchanged, tableReplaced } from './table-shape.ts';
+import type { LogFile } from './log-server.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 

@@ -1,6 +1,7 @@
 import type { LockHolder, SessionState } from '../../contract/connector.ts';
 import { lockHolder } from '../../kits/sql/session.ts';
-import type { MysqlSession, Row } from './session.ts';
+import type { QueryResult, Row } from './result.ts';
+import type { ServerVersion } from './server-version.ts';
 
 const PROCESS = (id: string) => `
   select command, coalesce(state, '') from information_schema.processlist where id = ${id}`;
@@ -36,8 +37,13 @@ const TABLE_LOCKS = (id: string) => `
 /** States in which the server has sent its answer and waits for it to be taken. */
 const SENDING = ['Writing to net', 'Sending to client'];
 
+interface Asked {
+  readonly version: ServerVersion;
+  query(text: string): Promise<QueryResult>;
+}
+
 /** What the server shows of the session `id`, asked over `session`. */
-export async function inspectSession(session: MysqlSession, id: string): Promise<SessionState> {
+export async function inspectSession(session: Asked, id: string): Promise<SessionState> {
   const { rows } = await session.query(PROCESS(id));
   const [command, state = ''] = rows[0] ?? [];
   if (command === undefined) return { state: 'lost', reason: 'The server no longer has the session' };

@@ -20,16 +20,7 @@ import { RowStream } from './row-stream.ts';
 import type { RowText } from './row-text.ts';
 import { sessionSettings, type ServerVersion, versionOf } from './server-version.ts';
 import type { ServerSettings } from './settings.ts';
-
-export type Row = (string | null)[];
-export interface QueryResult {
-  rows: Row[];
-  /** Number of rows changed. */
-  count: number;
-  /** `Records: 3  Duplicates: 1  Warnings: 0` after statements that report it. */
-  info: string;
-  warnings: number;
-}
+import type { Row, QueryResult } from './result.ts';
 
 export interface SessionOptions {
   phase: FailurePlace['phase'];

@@ -1,9 +1,10 @@
 import type { Field, StreamSchema } from '../../contract/connector.ts';
 import { isReserved } from '../../contract/reserved-names.ts';
 import { groupRows, loggedStream, streamOfFields } from '../../kits/sql/streams.ts';
-import type { MysqlSession, Row } from '../connection/session.ts';
+import type { MysqlSession } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 import { bareName, DIALECT, isCursorType, isSpatial, logicalType } from '../connection/types.ts';
+import type { Row } from '../connection/result.ts';
 
 const within = (schema: 'table_schema' | 'constraint_schema', database: string, table?: string) =>
   `${schema} = ${literal(database)}${table === undefined ? '' : ` and table_name = ${literal(table)}`}`;

@@ -1,16 +1,12 @@
-import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { Cell } from '../../contract/connector.ts';
-import { columnList, type Dialect } from '../../kits/sql/dialect.ts';
+import { columnList } from '../../kits/sql/dialect.ts';
 import { shortHash } from '../../kits/sql/names.ts';
 import type { PendingTable } from '../../kits/sql/publish/pending-table.ts';
-import { type ReadyTable, readyTable } from '../../kits/sql/publish/ready.ts';
-import type { Rejects } from '../../kits/sql/rejects.ts';
-import { type Stage, stageOf } from '../../kits/sql/stage.ts';
-import type { StateRow } from '../../kits/sql/state-row.ts';
+import { readyTable } from '../../kits/sql/publish/ready.ts';
+import { stageOf } from '../../kits/sql/stage.ts';
 import { changedByCopy } from '../../kits/sql/gate.ts';
 import { adaptTable, createTable } from '../../kits/sql/tables.ts';
 import { isMerge, keyOf } from '../../kits/sql/target.ts';
-import type { MysqlSession } from '../connection/session.ts';
 import { derivedName, relation } from '../connection/sql.ts';
 import { castType } from './cast-type.ts';
 import { mergeRows, stageAsItIs } from './merge-rejects.ts';
@@ -18,46 +14,7 @@ import { notePending } from './pending-table.ts';
 import { replaceWindow } from './replace-window.ts';
 import { hasAttachments, swapIn } from './swap.ts';
 import { createStage, findTable } from './tables.ts';
-import type { MysqlTarget } from './target.ts';
-
-/**
- * What a mode does with the rows. A statement that defines a table commits the open transaction, so all of those run
- * in `prepare`, before the transaction, and in `finish`, after it.
- */
-export interface Load {
-  /** Rows may become visible before the end of the stream. */
-  readonly incremental: boolean;
-  /** Creates the table that takes the rows. @returns its quoted name */
-  prepare(): Promise<string>;
-  /** Set for a merge. */
-  readonly stage?: Stage;
-  /** In the transaction: brings the rows into place. `rejects`: takes those that cannot be. */
-  complete(rejects: Rejects | null): Promise<Completed>;
-  /** A row that could not be loaded exists at the source; absent: what was not loaded stays as it is. */
-  present?(row: readonly Cell[]): Promise<void>;
-  /** After the commit: what no transaction can hold. */
-  finish?(): Promise<void>;
-  /** The table that an aborted attempt would leave behind. */
-  readonly leftover?: string;
-}
-
-interface Completed {
-  /** Rows that replaced others, rows that are gone, and loaded ones that were rejected. */
-  updated: number;
-  deleted?: number;
-  rejected?: number;
-  changed?: ChangedValues;
-  /** Committed with the state. */
-  pending?: PendingTable;
-  ready?: ReadyTable;
-}
-
-export interface Work {
-  session: MysqlSession;
-  dialect: Dialect;
-  target: MysqlTarget;
-  state: StateRow;
-}
+import type { Load, Work } from './work.ts';
 
 export function loadOf(work: Work): Load {
   const { mode, replace_window } = work.target;

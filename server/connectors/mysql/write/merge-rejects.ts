@@ -1,14 +1,15 @@
 import type { Cell } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
-import { type Merged, missingRemoval } from '../../kits/sql/merge.ts';
-import { divideStage, mergeKeeping, stageExisting } from '../../kits/sql/merge-rejects.ts';
+import { type Merged } from '../../kits/sql/merge/merge.ts';
+import { divideStage, mergeKeeping, stageExisting } from '../../kits/sql/merge/merge-rejects.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
 import type { Column } from '../../kits/sql/target.ts';
 import { identifier } from '../connection/sql.ts';
-import type { Work } from './load.ts';
 import { mergeStage } from './merge.ts';
 import type { MysqlTarget } from './target.ts';
+import type { Work } from './work.ts';
+import { missingRemoval } from '../../kits/sql/merge/staged-merge.ts';
 
 /**
  * Merges the stage, and keeps rows that break a rule of the table where rejected rows are kept.

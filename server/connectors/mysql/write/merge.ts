@@ -1,6 +1,7 @@
-import { type Merged, type MergeDialect, mergePlan, runMerge, type Upsert } from '../../kits/sql/merge.ts';
+import { type Merged, mergePlan, runMerge } from '../../kits/sql/merge/merge.ts';
 import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
-import type { Work } from './load.ts';
+import type { Work } from './work.ts';
+import type { MergeDialect, Upsert } from '../../kits/sql/merge/merge-dialect.ts';
 
 export const mergeSql: MergeDialect = {
   indexesLatest: true,

@@ -10,8 +10,8 @@ import {
   Rejects,
 } from '../../kits/sql/rejects.ts';
 import { literal, relation } from '../connection/sql.ts';
-import type { Work } from './load.ts';
 import type { RowLoader } from './row-loader.ts';
+import type { Work } from './work.ts';
 
 /**
  * Rejected rows wait in a temporary table for the commit that adds them to `_rejected`: the statements with which an

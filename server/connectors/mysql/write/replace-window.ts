@@ -5,8 +5,8 @@ import { type ReplacedWindow, windowColumn } from '../../kits/sql/replace-window
 import { stageOf } from '../../kits/sql/stage.ts';
 import { literal, relation } from '../connection/sql.ts';
 import { compare } from '../read/filters.ts';
-import type { Load, Work } from './load.ts';
 import { createStage } from './tables.ts';
+import type { Load, Work } from './work.ts';
 
 /** Chunks that are written in parallel commit one after the other; each holds the table while its own rows go in. */
 const TURN_SECONDS = 600;

@@ -4,9 +4,10 @@ import type { Stage } from '../../kits/sql/stage.ts';
 import { addUniqueKey, definitions } from '../../kits/sql/tables.ts';
 import type { ExistingTable, PlacedTarget } from '../../kits/sql/target.ts';
 import { OTHER_CHARSET } from '../connection/cell-shapes.ts';
-import type { MysqlSession, Row } from '../connection/session.ts';
+import type { MysqlSession } from '../connection/session.ts';
 import { columnList, literal, relation } from '../connection/sql.ts';
 import type { MysqlTarget } from './target.ts';
+import type { Row } from '../connection/result.ts';
 
 export async function findTable(session: MysqlSession, schema: string, table: string): Promise<ExistingTable | null> {
   const { rows } = await session.query(

@@ -4,15 +4,16 @@ import { gateOf } from '../../kits/sql/gate.ts';
 import { pendingState } from '../../kits/sql/publish/pending-table.ts';
 import { READY } from '../../kits/sql/publish/ready.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
-import { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import { type Loaded, type RowLoad, SqlWriter, type WriterParts } from '../../kits/sql/writer.ts';
 import { type MysqlSession, withSession } from '../connection/session.ts';
 import type { MysqlDestinationConfig } from '../connection/settings.ts';
 import { identifier } from '../connection/sql.ts';
-import { type Load, loadOf, type Work } from './load.ts';
+import { loadOf } from './load.ts';
 import { takesCopyText } from './load-lines.ts';
 import { MysqlRejects } from './rejects.ts';
 import { type LoadedColumn, RowLoader } from './row-loader.ts';
+import type { Load, Work } from './work.ts';
 
 type Context = ConnectorContext<MysqlDestinationConfig>;
 

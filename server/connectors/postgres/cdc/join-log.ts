@@ -1,5 +1,4 @@
 import type { Batch, ConnectorContext, ReadRequest, ReplicatedBatch, StreamState } from '../../contract/connector.ts';
-import { truncated } from '../../contract/changes.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
@@ -14,6 +13,7 @@ import { type LogIdentity, publicationOf, publicationRows, serverPosition } from
 import { followLog, openLogSession } from './read-log.ts';
 import { createSlot, dropSlot, findSlot, freeSlot, isUsable, setUpError, slotName } from './replication-slots.ts';
 import { changedDuringRead, shapeOf } from './table-shape.ts';
+import { truncated } from '../../contract/cells.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 

@@ -1,4 +1,3 @@
-import { truncated } from '../../contract/changes.ts';
 import type { ConnectorContext, ReadRequest, ReplicationRequest, TableCopies } from '../../contract/connector.ts';
 import { StreamsFailed } from '../../contract/replication.ts';
 import { PgSession, withSession } from '../connection/session.ts';
@@ -11,6 +10,7 @@ import { openSnapshot } from './join-log.ts';
 import { identityOf } from './log-identity.ts';
 import { findSlot, isUsable, slotName } from './replication-slots.ts';
 import { assertLogical } from './table-shape.ts';
+import { truncated } from '../../contract/cells.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 

@@ -2,7 +2,7 @@ import type { SessionState } from '../../contract/connector.ts';
 import { lockHolder, type RowFlow } from '../../kits/sql/session.ts';
 import { CopyIn } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
-import type { PgSession, Row } from './session.ts';
+import type { QueryResult, Row } from './result.ts';
 
 /** The wait events of its parallel workers are signs of the statement, too. */
 const ACTIVITY = `
@@ -25,8 +25,12 @@ const HOLDERS = `
     from unnest(pg_blocking_pids($1::int)) h(pid) left join pg_stat_activity a on a.pid = h.pid
    order by a.xact_start limit 3`;
 
+interface Asked {
+  query(text: string, options: { values: string[] }): Promise<QueryResult>;
+}
+
 /** What the server shows of the session `pid`, asked over `session`. `flow`: the COPY that it runs. */
-export async function inspectSession(session: PgSession, pid: string, flow: RowFlow | null): Promise<SessionState> {
+export async function inspectSession(session: Asked, pid: string, flow: RowFlow | null): Promise<SessionState> {
   const ask = async (text: string) => (await session.query(text, { values: [pid] })).rows;
   const [activity] = await ask(ACTIVITY);
   if (!activity) return { state: 'lost', reason: 'The server no longer has the session' };

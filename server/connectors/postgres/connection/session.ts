@@ -17,13 +17,7 @@ import { connectorError } from './failures.ts';
 import { inspectSession } from './inspect.ts';
 import { ReplicationStream } from './replication-stream.ts';
 import type { ServerSettings } from './settings.ts';
-
-export type Row = (string | null)[];
-export interface QueryResult {
-  rows: Row[];
-  /** Number of rows affected. */
-  count: number;
-}
+import type { Row, QueryResult } from './result.ts';
 
 interface QueryOptions {
   values?: (string | null)[];

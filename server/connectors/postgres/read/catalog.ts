@@ -2,10 +2,11 @@ import type { ConnectorContext, Field, StreamSchema } from '../../contract/conne
 import { isReserved } from '../../contract/reserved-names.ts';
 import { groupRows, isOrdered, loggedStream, streamOfFields } from '../../kits/sql/streams.ts';
 import { datasetStreams } from './datasets.ts';
-import type { PgSession, Row } from '../connection/session.ts';
+import type { PgSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
 import { DIALECT, logicalType } from '../connection/types.ts';
+import type { Row } from '../connection/result.ts';
 
 /** Schemas that belong to users, not to the system. */
 export const USER_SCHEMAS = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";

@@ -3,10 +3,10 @@ import type { ByteStream, Cell, ChangeLines, ConnectorContext } from '../../cont
 import { decodeCopyText, encodeCopyText } from '../../cells/copy-text.ts';
 import { DataError } from '../../contract/errors.ts';
 import { LINE_FEED } from '../../kits/sql/copy-lines.ts';
-import type { Merged } from '../../kits/sql/merge.ts';
+import type { Merged } from '../../kits/sql/merge/merge.ts';
 import { pendingState } from '../../kits/sql/publish/pending-table.ts';
 import type { RejectCount, Rejects } from '../../kits/sql/rejects.ts';
-import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import type { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
 import type { Loaded, RowLoad } from '../../kits/sql/writer.ts';
 import type { CopyIn } from '../connection/copy-in.ts';

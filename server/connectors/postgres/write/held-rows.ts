@@ -1,8 +1,8 @@
 import type { Cell } from '../../contract/connector.ts';
 import { encodeCopyText } from '../../cells/copy-text.ts';
-import { mergePlan } from '../../kits/sql/merge.ts';
+import { mergePlan } from '../../kits/sql/merge/merge.ts';
 import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
-import { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import { columnList, identifier, literal } from '../connection/sql.ts';
 import { isBuiltin } from '../connection/types.ts';
 import { postgres } from './dialect.ts';

@@ -1,4 +1,4 @@
-import type { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import type { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import type { RowLoad } from '../../kits/sql/writer.ts';
 
 /**

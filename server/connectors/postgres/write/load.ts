@@ -7,7 +7,7 @@ import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type PendingTable, pendingState } from '../../kits/sql/publish/pending-table.ts';
 import { READY, readyTable } from '../../kits/sql/publish/ready.ts';
 import { type Stage, stageOf } from '../../kits/sql/stage.ts';
-import { StagedChanges } from '../../kits/sql/staged-changes.ts';
+import { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import { createTable } from '../../kits/sql/tables.ts';
 import { isMerge } from '../../kits/sql/target.ts';
 import type { PgSession } from '../connection/session.ts';

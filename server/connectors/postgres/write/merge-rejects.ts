@@ -1,8 +1,8 @@
 import type { Cell } from '../../contract/connector.ts';
 import { DELETED_AT } from '../../contract/changes.ts';
 import { DataError } from '../../contract/errors.ts';
-import { type Merged, mergePlan, missingRemoval, oneMerge } from '../../kits/sql/merge.ts';
-import { divideStage, mergeKeeping, stageExisting } from '../../kits/sql/merge-rejects.ts';
+import { type Merged, mergePlan } from '../../kits/sql/merge/merge.ts';
+import { divideStage, mergeKeeping, stageExisting } from '../../kits/sql/merge/merge-rejects.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
 import { refusedKey } from '../connection/failures.ts';
@@ -13,6 +13,8 @@ import { exchangeRows } from './exchange.ts';
 import { BEFORE_PLAN, runPlan } from './merge.ts';
 import { runOneMerge } from './one-merge.ts';
 import type { PgTarget } from './target.ts';
+import { missingRemoval } from '../../kits/sql/merge/staged-merge.ts';
+import { oneMerge } from '../../kits/sql/merge/one-merge.ts';
 
 interface Work {
   session: PgSession;

@@ -1,14 +1,10 @@
-import {
-  deleteUsing,
-  type ExchangePlan,
-  type Merged,
-  type MergeDialect,
-  type MergePlan,
-  updateFrom,
-} from '../../kits/sql/merge.ts';
-import type { PgSession, Row } from '../connection/session.ts';
+import { type Merged, type MergePlan } from '../../kits/sql/merge/merge.ts';
+import type { PgSession } from '../connection/session.ts';
 import { SORT_MEMORY } from '../connection/sort-memory.ts';
 import type { PgTarget } from './target.ts';
+import type { Row } from '../connection/result.ts';
+import { deleteUsing, type MergeDialect, updateFrom } from '../../kits/sql/merge/merge-dialect.ts';
+import type { ExchangePlan } from '../../kits/sql/merge/exchange-plan.ts';
 
 export const mergeSql: MergeDialect = {
   indexesLatest: false,

@@ -1,9 +1,10 @@
-import type { Merged, OneMerge } from '../../kits/sql/merge.ts';
+import type { Merged } from '../../kits/sql/merge/merge.ts';
 import type { PgSession } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 import { SORT_MEMORY } from '../connection/sort-memory.ts';
 import { BEFORE_PLAN } from './merge.ts';
 import type { PgTarget } from './target.ts';
+import type { OneMerge } from '../../kits/sql/merge/one-merge.ts';
 
 /**
  * The rows of the table that this session has updated and deleted. MERGE does not return which rows it updated before

@@ -3,13 +3,13 @@ import { FencedError } from '../../contract/errors.ts';
 import { ofStream } from '../../contract/replication.ts';
 import { textOrNull } from '../../kits/sql/dialect.ts';
 import { STATE_TABLE, type StoredCommit } from '../../kits/sql/state-row.ts';
-import type { QueryResult } from '../connection/session.ts';
 import { literal, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
 import type { DirectMerge } from './held-rows.ts';
 import { mergedOf } from './merge.ts';
 import type { LoadTransaction } from './load-transaction.ts';
 import type { PgWriter } from './writer.ts';
+import type { QueryResult } from '../connection/result.ts';
 
 /** Where the states of all streams are, which belong to one connection. */
 interface StatePlace {

@@ -8,7 +8,7 @@ import type {
 } from '../../contract/connector.ts';
 import type { ValueGate } from '../../cells/value-gate.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
-import type { Merged } from '../../kits/sql/merge.ts';
+import type { Merged } from '../../kits/sql/merge/merge.ts';
 import { RejectCount } from '../../kits/sql/rejects.ts';
 import type { StateCommit, StoredCommit } from '../../kits/sql/state-row.ts';
 import { isMerge } from '../../kits/sql/target.ts';

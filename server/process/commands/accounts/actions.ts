@@ -16,9 +16,9 @@ import { openSecrets } from '../../../platform/secrets.ts';
 import { NO_QUEUE } from '../../../queue/no-queue.ts';
 import { stopSuspended } from '../../../runs/stop-suspended.ts';
 import { keepAlive, makeAdministrator } from '../../bootstrap.ts';
-import type { AccountArguments } from '../account.ts';
 import { inControlDatabase } from '../database-of.ts';
 import { accountNamed } from './find.ts';
+import type { AccountArguments } from './arguments.ts';
 
 export { deleteAccount } from './delete.ts';
 

@@ -13,9 +13,9 @@ import { filesRootOf } from '../../../connector-runtime/files-root.ts';
 import { LIVE_RUN } from '../../../pipeline/run-states.ts';
 import { type Config, ConfigError } from '../../../platform/config.ts';
 import { openObjectStore } from '../../../platform/object-store.ts';
-import type { AccountArguments } from '../account.ts';
 import { inControlDatabase } from '../database-of.ts';
 import { accountNamed } from './find.ts';
+import type { AccountArguments } from './arguments.ts';
 
 /**
  * `account delete <id> --confirm <name> [--audit <file>] [--leave-logs]`: objects first, then files, then rows in one

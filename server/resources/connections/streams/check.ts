@@ -2,20 +2,12 @@ import type { AccountConnectorRow } from '../../../../db/schema/index.ts';
 import { foreignTables, storeOf } from '../../../catalog/written-tables.ts';
 import type { AnyDestination } from '../../../connectors/contract/connector.ts';
 import { namesOf } from '../../../pipeline/stream-check/columns.ts';
-import type { SettingFinding } from '../../../pipeline/stream-check/finding.ts';
 import { checkTables } from '../../../pipeline/stream-check/tables.ts';
 import { tableName } from '../../../pipeline/transfer-plan.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import type { Ctx } from '../../../api/procedure.ts';
 import { type PlannedStream, planStreams, type SelectionInput } from './selection.ts';
-
-/** A finding about one stream of a request. */
-export interface StreamFinding extends Pick<SettingFinding, 'code' | 'message'> {
-  /** Path of the setting in the request, such as `streams.0.filters.0.value`. */
-  field: string;
-  stream_name: string;
-  context?: Record<string, unknown>;
-}
+import type { StreamFinding } from './finding.ts';
 
 /** Where the streams of a connection are written. */
 export interface WrittenTo {

@@ -4,9 +4,9 @@ import { checkStream } from '../../../pipeline/stream-check/check.ts';
 import type { StreamSettings } from '../../../pipeline/stream-check/settings.ts';
 import { defaultSettings } from '../../../pipeline/stream-defaults.ts';
 import { badRequest } from '../../../platform/errors.ts';
-import type { StreamFinding } from './check.ts';
 import type { ConnectionStreamRequest } from './schema.ts';
 import { mergeSettings } from './settings.ts';
+import type { StreamFinding } from './finding.ts';
 
 /** A stream of the source and its settings in the connection. */
 export interface PlannedStream {

@@ -6,8 +6,8 @@ import {
   type JwtCredentials,
   jwtSigner,
 } from './signatures.ts';
-import type { HttpRequest } from '../send.ts';
 import { basicHeader, type TokenContext, type TokenEndpoint, tokenSigner } from './oauth.ts';
+import type { Signer } from './signer.ts';
 
 /** How requests are signed, with every value filled in. */
 export type Authentication =
@@ -19,21 +19,6 @@ export type Authentication =
   | ({ type: 'hmac' } & HmacCredentials)
   | ({ type: 'aws_sigv4' } & AwsCredentials)
   | TokenEndpoint;
-
-export interface SignedRequest {
-  url: URL;
-  headers: Record<string, string>;
-  /** Absent: that of the request. */
-  body?: string;
-}
-
-export interface Signer {
-  /** The token to sign with; null for methods without one. @throws ConnectorError when no token can be obtained */
-  current(): Promise<string | null>;
-  sign(request: HttpRequest, token: string | null): SignedRequest | Promise<SignedRequest>;
-  /** Discards a refused token. True: the next `current` returns another one, so a retry may succeed. */
-  renew(refused: string | null): boolean;
-}
 
 export function createSigner(ctx: TokenContext & { now(): Date }, authentication: Authentication): Signer {
   switch (authentication.type) {

@@ -1,9 +1,9 @@
 import type { ConnectorContext, StoredSecret } from '../../../contract/connector.ts';
 import { AuthenticationError, ConfigurationError, type ConnectorError } from '../../../contract/errors.ts';
-import type { Signer } from './authentication.ts';
 import { networkError, serverMessage, statusError } from '../failures.ts';
 import { pause, Shared, sharedKey } from '../rate-limiter.ts';
 import { backoff } from '../retry-after.ts';
+import type { Signer } from './signer.ts';
 
 export interface TokenEndpoint {
   type: 'oauth2_client_credentials' | 'oauth2_refresh_token';

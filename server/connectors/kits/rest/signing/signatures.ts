@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { AwsV4Signer } from 'aws4fetch';
-import type { SignedRequest, Signer } from './authentication.ts';
 import { type JwtClaims, signJwt } from './jwt.ts';
-import type { HttpRequest } from '../send.ts';
+import type { HttpRequest } from '../request.ts';
+import type { SignedRequest, Signer } from './signer.ts';
 
 export interface JwtCredentials extends Omit<JwtClaims, 'payload'> {
   /** Besides `iat`, `nbf` and `exp`. */

@@ -1,6 +1,6 @@
-import type { BinaryColumn, RowBuffer } from './binary-columns.ts';
 import type { PlainValues } from './write/plain-values.ts';
 import { decimalType } from './write/types.ts';
+import type { BinaryColumn, RowBuffer } from './binary-column.ts';
 
 /** The limit of DuckDB's DECIMAL, and of most readers. */
 const MAX_DIGITS = 38;

@@ -1,8 +1,8 @@
 import { DataError } from '../../../../contract/errors.ts';
-import type { BinaryColumn, RowBuffer } from './binary-columns.ts';
 import { boundsOf } from './write/bounds.ts';
 import type { RowGroup, WaitingPage } from './write/file.ts';
 import { PlainValues } from './write/plain-values.ts';
+import type { BinaryColumn, RowBuffer } from './binary-column.ts';
 
 /** Two row groups are in memory: one is filled while the one before is compressed. */
 const GROUP_BYTES = 16 << 20;

@@ -1,11 +1,12 @@
 import type { TargetColumn } from '../../../../contract/connector.ts';
 import type { Draft } from '../../stores/store.ts';
 import type { Segment } from '../format.ts';
-import { type BinaryColumn, binaryColumn } from './binary-columns.ts';
+import { binaryColumn } from './binary-columns.ts';
 import { BinaryRows } from './binary-rows.ts';
 import { SEGMENT_BYTES } from './text-segments.ts';
 import { ParquetFile, type RowGroup } from './write/file.ts';
 import type { SchemaColumn } from './write/metadata.ts';
+import type { BinaryColumn } from './binary-column.ts';
 
 type SizedGroup = RowGroup & { bytes: number };
 

@@ -5,9 +5,9 @@ import {
   RetryableError,
 } from '../../../../contract/errors.ts';
 import { serverMessage } from '../../../rest/failures.ts';
-import type { Signer } from '../../../rest/signing/authentication.ts';
 import { repeated, request, textOf } from '../http-request.ts';
 import { type GcsContext, googleSigner, READ_ONLY } from './service-account.ts';
+import type { Signer } from '../../../rest/signing/signer.ts';
 
 /** A client of one bucket, by the JSON API. */
 export class GcsBucket {

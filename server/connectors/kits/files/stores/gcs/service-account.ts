@@ -2,10 +2,10 @@ import { z } from 'zod';
 import type { ConnectorContext } from '../../../../contract/connector.ts';
 import { ConfigurationError } from '../../../../contract/errors.ts';
 import { sharedKey } from '../../../rest/rate-limiter.ts';
-import type { Signer } from '../../../rest/signing/authentication.ts';
 import { signJwt } from '../../../rest/signing/jwt.ts';
 import { flowSigner } from '../../../rest/signing/oauth.ts';
 import type { GcsLocation } from '../../settings/gcs.ts';
+import type { Signer } from '../../../rest/signing/signer.ts';
 
 export type GcsContext = Pick<
   ConnectorContext<GcsLocation>,

@@ -1,11 +1,12 @@
-import type { Cell } from '../../contract/connector.ts';
-import { DataError } from '../../contract/errors.ts';
-import { columnList, type SqlDatabase, type SqlSession } from './dialect.ts';
-import { type Merged, removesMissing } from './merge.ts';
-import { DELETED, type Rejects } from './rejects.ts';
-import type { Stage } from './stage.ts';
+import type { Cell } from '../../../contract/connector.ts';
+import { DataError } from '../../../contract/errors.ts';
+import { columnList, type SqlDatabase, type SqlSession } from '../dialect.ts';
+import { type Merged } from './merge.ts';
+import { DELETED, type Rejects } from '../rejects.ts';
+import type { Stage } from '../stage.ts';
 import { StagedChanges } from './staged-changes.ts';
-import type { Column, Target } from './target.ts';
+import type { Column, Target } from '../target.ts';
+import { removesMissing } from './staged-merge.ts';
 
 /** Some keys of a stage by their numbers: `from` up to before `to`, as indexes into `among` where that is set. */
 export interface Part {

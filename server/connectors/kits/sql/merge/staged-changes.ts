@@ -1,5 +1,5 @@
-import type { Cell } from '../../contract/connector.ts';
-import { type RowChange, UPSERT } from '../../contract/changes.ts';
+import type { Cell } from '../../../contract/connector.ts';
+import { type RowChange, UPSERT } from '../../../contract/changes.ts';
 
 /**
  * A row's change as a stage stores it in one text column: null or '' for a complete upsert, `d` for a delete, `u,3,7,`

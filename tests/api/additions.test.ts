@@ -130,6 +130,18 @@ describe('GET /users/me/api_keys, POST /users/me/api_keys and DELETE /users/me/a
     expect([own.status, own.body.code]).toEqual([400, 'key_in_use']);
   });
 
+  test('401: no request with a revoked key passes, however many were on their way', async () => {
+    const old = api.as(await api.keyWith([]));
+    const fresh = api.as((await old('POST', '/users/me/api_keys', { grace_hours: 1 })).body.api_key);
+    const { body: keys } = await fresh('GET', '/users/me/api_keys');
+    const many = () => Promise.all(Array.from({ length: 30 }, () => old('GET', '/users/me')));
+    const before = many();
+    await fresh('DELETE', `/users/me/api_keys/${keys[1].id}`);
+    const after = await many();
+    expect(new Set(after.map(({ status }) => status))).toEqual(new Set([401]));
+    await before;
+  });
+
   test('400: a key that was replaced in the meantime cannot be rotated again (POST /users/me/api_keys)', async () => {
     const caller = api.as(await api.keyWith([]));
     await caller('POST', '/users/me/api_keys', { grace_hours: 0 });

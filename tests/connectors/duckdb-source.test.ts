@@ -84,10 +84,10 @@ test('wide rows arrive in batches of about a megabyte, each row once', async () 
 
 /** Of which 2,048 at once do not fit into the memory that the engine begins with. */
 test.each(['full_refresh', 'incremental'] as const)(
-  '%s: rows of any width, between narrow and deleted ones',
+  '%s: rows of any width, before narrow ones and between deleted ones',
   async (sync_mode) => {
     await sql(
-      `create table mixed as select i as id, case when i // 140 = 20 then repeat(chr((97 + i % 26)::int), 1_000_000) end as note
+      `create table mixed as select i as id, case when i // 140 = 0 then repeat(chr((97 + i % 26)::int), 1_000_000) end as note
        from range(6000) r(i)`,
       'delete from mixed where id % 7 = 0',
     );
@@ -96,7 +96,7 @@ test.each(['full_refresh', 'incremental'] as const)(
     for await (const { rows } of duckDbSource.read(context(), request)) {
       for (const [id, note] of rows) {
         ids.push(Number(id));
-        const length = Math.floor(Number(id) / 140) === 20 ? 1_000_000 : null;
+        const length = Math.floor(Number(id) / 140) === 0 ? 1_000_000 : null;
         expect([note?.length ?? null, note?.charCodeAt(0) ?? 97 + (Number(id) % 26)]).toEqual([
           length,
           97 + (Number(id) % 26),
@@ -106,6 +106,14 @@ test.each(['full_refresh', 'incremental'] as const)(
     expect(ids).toEqual(Array.from({ length: 6000 }, (_, id) => id).filter((id) => id % 7 !== 0));
   },
 );
+
+test('a table in which all rows are wide', async () => {
+  await sql("create table all_wide as select i as id, repeat('x', 1_000_000) as note from range(140) r(i)");
+  const batches = await readBatches(duckDbSource, context(), requestOf(await streamNamed('all_wide')));
+  const rows = batches.flatMap((batch) => batch.rows);
+  expect(rows.map(([id]) => Number(id))).toEqual(Array.from({ length: 140 }, (_, id) => id));
+  expect(rows.every(([, note]) => note?.length === 1_000_000)).toBe(true);
+});
 
 test('exceeding the memory limit is a clear error', async () => {
   await sql('create view heap as select list(repeat(i::varchar, 250_000)) as note from range(1000) r(i)');

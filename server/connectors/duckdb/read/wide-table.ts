@@ -3,7 +3,7 @@ import type { ReadRequest } from '../../contract/connector.ts';
 import { fromClause } from '../../kits/sql/request.ts';
 import { DATABASE, type Engine, query } from '../connection/engine.ts';
 import { isOutOfMemory } from '../connection/failures.ts';
-import { duckdbNames, identifier, literal } from '../connection/sql.ts';
+import { duckdbNames, literal } from '../connection/sql.ts';
 
 /** Of a row: those that DuckDB reads at once then have 16 MB. */
 const WIDE_BYTES = 8192;
@@ -25,7 +25,7 @@ export interface WideTable {
   rows: number;
 }
 
-/** Null: no table, or one whose rows are narrow. DuckDB has the length of the longest text of each column. */
+/** Null: no table, or one whose rows are narrow. The file has the length of the longest text of each part of a column. */
 export async function wideTable(connection: DuckDBConnection, request: ReadRequest): Promise<WideTable | null> {
   const { stream, columns } = request;
   const schema = stream.namespace;
@@ -34,22 +34,22 @@ export async function wideTable(connection: DuckDBConnection, request: ReadReque
   const [found] = await query(connection, `select 1 from duckdb_tables() where ${named}`);
   if (!found) return null;
   const table = fromClause(duckdbNames, request);
-  const names = columns.map(({ field }) => field.path[0]!);
-  const statistics = names.map((name) => `stats(${identifier(name)})`).join(', ');
-  const [texts = []] = await query(connection, `select ${statistics} from ${table} limit 1`);
-  const lengths = texts.map(longestText);
+  // Where some values are NULL, DuckDB reads all of the 2,048 even for a single row.
+  const texts = await query(
+    connection,
+    `select max(try_cast(regexp_extract(stats, 'Max String Length: (\\d+)', 1) as bigint)) as longest,
+       bool_or(segment_type = 'VALIDITY' and compression <> 'Constant')
+       from pragma_storage_info(${literal(table)})
+      where column_name in (${columns.map(({ field }) => literal(field.path[0]!)).join(', ')})
+      group by column_name having longest is not null`,
+  );
+  const lengths = texts.map(([longest]) => Number(longest));
   const widest = lengths.reduce((sum, length) => sum + length, 0);
   if (widest < WIDE_BYTES) return null;
   const [[last] = []] = await query(connection, `select max(rowid) from ${table}`);
-  const apart = names.filter((_, at) => lengths[at]! > APART_BYTES).map(literal);
-  // Where some values are NULL, DuckDB reads all of the 2,048 even for a single row.
-  const mixed = `segment_type = 'VALIDITY' and compression <> 'Constant' and column_name in (${apart.join(', ')})`;
-  const [some] = await query(connection, `select 1 from pragma_storage_info(${literal(table)}) where ${mixed} limit 1`);
-  return { end: Number(last ?? -1) + 1, rows: some ? Number.POSITIVE_INFINITY : Math.ceil(PART_BYTES / widest) };
+  const isMixed = texts.some(([longest, mixed]) => Number(longest) > APART_BYTES && mixed === 'true');
+  return { end: Number(last ?? -1) + 1, rows: isMixed ? Number.POSITIVE_INFINITY : Math.ceil(PART_BYTES / widest) };
 }
-
-const longestText = (statistics: string | null) =>
-  Math.max(0, ...Array.from(statistics?.matchAll(/Max String Length: (\d+)/g) ?? [], ([, length]) => Number(length)));
 
 /** The chunks of a SELECT. */
 export async function* chunksOf(connection: DuckDBConnection, select: string): AsyncGenerator<DuckDBDataChunk> {

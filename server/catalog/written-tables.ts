@@ -112,7 +112,7 @@ export async function streamsOfTakenTables(
   const checked = own.filter((_, at) => isChecked(at)).map(({ table }) => table);
   const place = store && { account_id, connection_id, destination, destination_connector, store: store.store };
   const foreign = place ? await foreignTables(db, place, checked) : [];
-  const findings = checkTables(own, { names: namesOf(destination_connector), foreign, isChecked });
+  const findings = checkTables(own, { names: namesOf(destination_connector), foreign, read: [], isChecked });
   const taken = findings.filter(({ code }) => code === 'duplicate_destination_table');
   return new Set(taken.map(({ stream }) => stream - present.length));
 }

@@ -166,6 +166,29 @@ describe('POST /connections refused', () => {
     expect(body).toMatchObject({ code, field });
   });
 
+  test('400: duplicate_destination_table for a table that the connection itself reads', async () => {
+    const sql = postgres(database.url, { max: 1, onnotice: () => {} });
+    await sql.unsafe('create schema books; create table books.orders (id int primary key)');
+    await sql.end();
+    const parameters = postgresParameters(database.url);
+    const ends = {
+      source_id: (await make.connector('source', 'postgres', { ...parameters, schemas: ['books'] })).id,
+      destination_id: (await make.connector('destination', 'postgres', parameters)).id,
+    };
+    const refused = await create({ ...ends, destination_schema: 'books' });
+    expect(refused.status).toBe(400);
+    expect(refused.body).toMatchObject({
+      code: 'duplicate_destination_table',
+      stream_name: 'orders',
+      field: 'streams.destination_table',
+    });
+    const { status, body } = await create({ ...ends, destination_schema: 'books', table_prefix: 'copy_' });
+    expect(status).toBe(201);
+    const moved = await call('POST', `/connections/${body.id}`, { table_prefix: '' });
+    expect([moved.status, moved.body.code]).toEqual([400, 'duplicate_destination_table']);
+    expect((await create({ ...ends, destination_schema: 'copies' })).status).toBe(201);
+  });
+
   test('400: cursor_required for a source without a default cursor', async () => {
     const sql = postgres(database.url, { max: 1, onnotice: () => {} });
     await sql.unsafe('create schema if not exists plain; create table plain.t (id int primary key, at timestamptz)');

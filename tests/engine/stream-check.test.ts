@@ -13,7 +13,7 @@ import { checkStream } from '../../server/pipeline/stream-check/check.ts';
 import { FINDING_CODES } from '../../server/pipeline/stream-check/finding.ts';
 import type { StreamSettings } from '../../server/pipeline/stream-check/settings.ts';
 import { ERROR_CODES } from '../../server/platform/error-codes.ts';
-import { checkTables, type ForeignTable } from '../../server/pipeline/stream-check/tables.ts';
+import { checkTables, type ForeignTable, type ReadTable } from '../../server/pipeline/stream-check/tables.ts';
 
 const source = findConnector('source', 'postgres') as AnySource;
 const destinationOf = (name: string) => findConnector('destination', name) as AnyDestination;
@@ -265,11 +265,12 @@ describe('tables of several streams', () => {
   const find = (
     own: ReturnType<typeof table>[],
     others: ForeignTable[] = [],
-    rest: { destination?: string; unchecked?: number[] } = {},
+    rest: { destination?: string; unchecked?: number[]; read?: ReadTable[] } = {},
   ) =>
     checkTables(own, {
       names: destinationOf(rest.destination ?? 'postgres').names!,
       foreign: others,
+      read: rest.read ?? [],
       isChecked: (at) => !rest.unchecked?.includes(at),
     }).map(({ code, stream: at, context }) => [code, at, context.connection_id ?? null]);
 
@@ -289,6 +290,15 @@ describe('tables of several streams', () => {
     expect(find(both)).toEqual([]);
     expect(find([both[0]!, { ...both[1]!, shared: false }])).toEqual([[taken, 1, null]]);
     expect(find([{ ...both[0]!, shared: false }, both[1]!])).toEqual([[taken, 0, null]]);
+  });
+
+  test('tables that the connection reads itself', () => {
+    const read: ReadTable[] = [{ stream_name: 'b', schema: 'public', table: 'b' }];
+    expect(find([table('a'), table('b', { table: 'copy' })], [], { read })).toEqual([]);
+    expect(find([table('b')], [], { read })).toEqual([[taken, 0, null]]);
+    expect(find([table('a', { table: 'b', shared: true })], [], { read })).toEqual([[taken, 0, null]]);
+    expect(find([table('b', { schema: 'copies' })], [], { read })).toEqual([]);
+    expect(find([table('B')], [], { read, destination: 'mysql' })).toEqual([[taken, 0, null]]);
   });
 
   test('tables of other connections', () => {

@@ -13,6 +13,9 @@ export interface WrittenTable {
   shared: boolean;
 }
 
+/** A table that a stream of the connection reads, in the database that the connection writes to. */
+export type ReadTable = Pick<WrittenTable, 'stream_name' | 'schema' | 'table'>;
+
 export interface ForeignTable extends WrittenTable {
   connection_id: string;
   connection_name: string;
@@ -25,17 +28,27 @@ export interface TableFinding extends SettingFinding {
   context: { destination_table: string; connection_id?: string };
 }
 
+interface OtherTables {
+  names: NameRules;
+  foreign: readonly ForeignTable[];
+  read: readonly ReadTable[];
+  isChecked(at: number): boolean;
+}
+
 /**
- * Streams of one table would mix or erase each other's rows. `own` are the selected streams of a connection: those that
- * `isChecked` accepts are compared with all others, of this connection and of `foreign` ones. Pure.
+ * Streams of one table would mix or erase each other's rows, or those of the source. `own` are the selected streams of a
+ * connection: those that `isChecked` accepts are compared with all others, of this connection and of `foreign` ones, and
+ * with the tables that the connection reads. Pure.
  */
 export function checkTables(
   own: readonly WrittenTable[],
-  { names, foreign, isChecked }: { names: NameRules; foreign: readonly ForeignTable[]; isChecked(at: number): boolean },
+  { names, foreign, read, isChecked }: OtherTables,
 ): TableFinding[] {
-  const key = ({ schema, table }: WrittenTable) => JSON.stringify([names.fold(schema), names.fold(table)]);
+  const key = ({ schema, table }: Pick<WrittenTable, 'schema' | 'table'>) =>
+    JSON.stringify([names.fold(schema), names.fold(table)]);
   const byTable = Map.groupBy(own.keys(), (at) => key(own[at]!));
   const others = Map.groupBy(foreign, key);
+  const sources = new Map(read.map((one) => [key(one), one.stream_name]));
   return [...own.entries()].flatMap(([stream, one]): TableFinding[] => {
     if (!isChecked(stream)) return [];
     const context = { destination_table: one.table };
@@ -45,8 +58,13 @@ export function checkTables(
       const message = `"${one.table}" is a table of the service itself. Use another table`;
       return [{ code: 'reserved_name', message, place: ['destination_table'], stream, context }];
     }
-    if (one.shared) return [];
     const found = { code: 'duplicate_destination_table' as const, place: ['destination_table'], stream };
+    const source = sources.get(key(one));
+    if (source !== undefined) {
+      const message = `"${source}" is read from the table "${one.table}" itself. Use another table, prefix or schema`;
+      return [{ ...found, context, message }];
+    }
+    if (one.shared) return [];
     const sibling = byTable
       .get(key(one))
       ?.find((at) => at !== stream && (at < stream || !isChecked(at) || own[at]!.shared));

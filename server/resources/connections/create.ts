@@ -133,7 +133,7 @@ export async function planNewStreams(
   input: NewStreams,
   sides: Sides & { catalog: CatalogStream[] },
 ): Promise<{ planned: PlannedStream[]; findings: StreamFinding[] }> {
-  const { catalog, source_connector, destination_connector, destination } = sides;
+  const { catalog, source, source_connector, destination_connector, destination } = sides;
   const from = input.copy_field_mapping_from_connection_id;
   const asked = input.streams ?? null;
   const requests = from ? await withCopiedFields(ctx, { from, sides, catalog, requests: asked }) : asked;
@@ -148,7 +148,7 @@ export async function planNewStreams(
     unnamed: 'keep' as const,
   };
   const destination_schema = input.destination_schema ?? null;
-  return checkedPlan(ctx, selection, { connection_id: null, destination, destination_schema });
+  return checkedPlan(ctx, selection, { connection_id: null, source, destination, destination_schema });
 }
 
 function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeof connections.$inferInsert {

@@ -2,7 +2,7 @@ import type { AccountConnectorRow } from '../../../../db/schema/index.ts';
 import { foreignTables, storeOf } from '../../../catalog/written-tables.ts';
 import type { AnyDestination } from '../../../connectors/contract/connector.ts';
 import { namesOf } from '../../../pipeline/stream-check/columns.ts';
-import { checkTables } from '../../../pipeline/stream-check/tables.ts';
+import { checkTables, type ReadTable } from '../../../pipeline/stream-check/tables.ts';
 import { tableName } from '../../../pipeline/transfer-plan.ts';
 import { badRequest } from '../../../platform/errors.ts';
 import type { Ctx } from '../../../api/procedure.ts';
@@ -13,6 +13,7 @@ import type { StreamFinding } from './finding.ts';
 export interface WrittenTo {
   /** Null: the connection does not exist yet. */
   connection_id: string | null;
+  source: AccountConnectorRow;
   destination: AccountConnectorRow;
   destination_schema: string | null;
   /** Also compares the tables of streams that the request does not name: their names change. */
@@ -49,8 +50,8 @@ export function refuseFindings(findings: readonly StreamFinding[]): void {
 /** Streams that would be written to a table of another stream or connection, or to one that cannot exist. */
 export async function findSharedTables(
   ctx: Ctx,
-  planned: readonly Pick<PlannedStream, 'name' | 'settings' | 'field' | 'isChecked'>[],
-  where: WrittenTo & { table_prefix: string; destination: AccountConnectorRow; destination_connector: AnyDestination },
+  planned: readonly Pick<PlannedStream, 'name' | 'namespace' | 'settings' | 'field' | 'isChecked'>[],
+  where: WrittenTo & { table_prefix: string; destination_connector: AnyDestination },
 ): Promise<StreamFinding[]> {
   const { destination_connector, table_prefix, destination } = where;
   const store = storeOf(destination_connector, destination);
@@ -67,8 +68,26 @@ export async function findSharedTables(
   const checked = own.filter((_, at) => isChecked(at)).map(({ table }) => table);
   const { account_id } = ctx.principal;
   const foreign = store ? await foreignTables(ctx.db, { ...where, account_id, store: store.store }, checked) : [];
-  return checkTables(own, { names, foreign, isChecked }).map(({ stream, code, message, place, context }) => {
+  const read = readsIts(store?.store, where) ? selected.flatMap(readTable) : [];
+  return checkTables(own, { names, foreign, read, isChecked }).map(({ stream, code, message, place, context }) => {
     const { name, field } = selected[stream]!;
     return { code, message, field: [field, ...place].join('.'), stream_name: name, context };
   });
 }
+
+/** Whether source and destination are one database. Only equal addresses show it. */
+const readsIts = (
+  store: string | undefined,
+  { source, destination, destination_connector }: WrittenTo & { destination_connector: AnyDestination },
+): boolean =>
+  store !== undefined &&
+  source.connector_name === destination.connector_name &&
+  storeOf(destination_connector, source)?.store === store;
+
+/** Queries and files have no table. */
+const readTable = ({
+  name,
+  namespace,
+  settings,
+}: Pick<PlannedStream, 'name' | 'namespace' | 'settings'>): ReadTable[] =>
+  namespace === null || settings.dataset_sql !== null ? [] : [{ stream_name: name, schema: namespace, table: name }];

@@ -65,6 +65,14 @@ export class LineBuffer {
     this.at = at + text.length + 1;
   }
 
+  /** The same as bytes. */
+  plain(value: Uint8Array): void {
+    this.reserve(value.length + 1);
+    const { bytes, at } = this;
+    for (let index = 0; index < value.length; index++) bytes[at + index] = value[index]!;
+    this.endValue(at + value.length);
+  }
+
   /** A value in UTF-8. @returns false: it has what PostgreSQL cannot store, and the line has to be undone */
   text(from: Buffer, start: number, end: number): boolean {
     this.reserve(2 * (end - start) + 1);

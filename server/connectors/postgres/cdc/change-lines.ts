@@ -1,7 +1,7 @@
 import type { ChangeLines, ReadRequest } from '../../contract/connector.ts';
 import { type ChangeFacts, factName } from '../../contract/change-fields.ts';
 import { LineBuffer } from '../../kits/log/change-lines.ts';
-import { committedFacts } from './change-rows.ts';
+import { CommitBytes } from './commit-bytes.ts';
 import type { Begin, LoggedChange, LoggedRelation } from './pgoutput.ts';
 
 const NEW = 0x4e;
@@ -15,9 +15,10 @@ export class LineCollector {
   #places: readonly number[] | null = null;
   /** What the columns have of a change, by index; null: a value of the row. */
   readonly #facts: readonly (keyof ChangeFacts | null)[];
+  readonly #hasFacts: boolean;
   readonly #isBoolean: readonly boolean[];
   #begun: Begin | null = null;
-  #committed: ReturnType<typeof committedFacts> | null = null;
+  readonly #commit = new CommitBytes();
   /** The number of columns of the relation. */
   #width = 0;
   #hasKey = false;
@@ -27,6 +28,7 @@ export class LineCollector {
 
   constructor(private readonly request: Pick<ReadRequest, 'columns' | 'primary_key'>) {
     this.#facts = request.columns.map(({ field }) => factName(field));
+    this.#hasFacts = this.#facts.some((fact) => fact !== null && fact !== '_cdc_operation');
     this.#isBoolean = request.columns.map(({ field }) => field.type === 'boolean');
   }
 
@@ -48,12 +50,14 @@ export class LineCollector {
     if (places === null || (kind !== 'insert' && !this.#hasKey)) return false;
     if (kind === 'update' && bytes[at] !== NEW) return false;
     if (!this.#locate(bytes, at + 1, to)) return false;
-    if (begun !== this.#begun) [this.#begun, this.#committed] = [begun, null];
+    if (begun !== this.#begun && this.#hasFacts) this.#commit.set(begun);
+    this.#begun = begun;
     const lines = this.#lines;
     for (let index = 0; index < places.length; index++) {
       const place = places[index]!;
       const fact = this.#facts[index]!;
-      if (fact !== null) lines.ascii(this.#factOf(fact, kind));
+      if (fact === '_cdc_operation') lines.ascii(kind);
+      else if (fact !== null) lines.plain(this.#commit.of(fact));
       else if (this.#lengths[place]! < 0) lines.null();
       else if (!this.#value(bytes, place, this.#isBoolean[index]!)) {
         lines.undo();
@@ -75,12 +79,6 @@ export class LineCollector {
     if (!isBoolean) return this.#lines.text(bytes, from, from + this.#lengths[place]!);
     this.#lines.ascii(bytes[from] === LETTER_t ? 'true' : 'false');
     return true;
-  }
-
-  #factOf(fact: keyof ChangeFacts, kind: LoggedChange['kind']): string {
-    if (fact === '_cdc_operation') return kind;
-    this.#committed ??= committedFacts(this.#begun!);
-    return this.#committed[fact];
   }
 
   /** @returns false: a value is missing from the log */

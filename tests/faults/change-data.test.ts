@@ -312,3 +312,83 @@ test('a table that is reset after the death of its worker is read again by the w
   worker.kill('SIGKILL');
   await worker.exited;
 });
+
+test('a worker killed while a continuous run catches up by statements, or goes over to the stream, moves each transaction once', async () => {
+  await source.unsafe(`create schema behind; create table behind.giro (id int primary key, n int, moves int default 0);
+    create table behind.savings (like behind.giro including all);
+    insert into behind.giro select g, 100 from generate_series(1, 20) g;
+    insert into behind.savings select g, 100 from generate_series(1, 20) g`);
+  const { connection, start } = await makePipeline(service, {
+    source: {
+      name: 'postgres',
+      parameters: { ...postgresParameters(from.url), replication: 'logical', schemas: ['behind'] },
+    },
+    destination: { name: 'postgres', parameters: postgresParameters(to.url) },
+    stream: { sync_mode: 'incremental', destination_sync_mode: 'append_dedup', primary_key: [['id']] },
+    connection: { destination_schema: 'behind' },
+  });
+  const { db } = service.deps;
+  const change = (columns: Partial<typeof connections.$inferInsert>) =>
+    db.update(connections).set(columns).where(eq(connections.id, connection.id));
+  const slot = `pipeline_${connection.id.replaceAll('-', '')}`;
+  let worker = spawnWorker(service);
+  expect((await runEnded(service, await start())).status).toBe('succeeded');
+  // By statements a log is read only while much of it is left.
+  const transfers = (moves: number) =>
+    source.unsafe(`do $$ begin for at in 1 .. ${moves} loop
+      update behind.giro set n = n - 7, moves = moves + 1 where id = at % 20 + 1;
+      update behind.savings set n = n + 7, moves = moves + 1 where id = (at * 7) % 20 + 1; commit;
+    end loop; perform pg_logical_emit_message(false, '', repeat('x', 1000000)) from generate_series(1, 40); end $$`);
+  for (let part = 0; part < 3; part += 1) await transfers(2000);
+  const totals = new Set<string>();
+  const look = async () => {
+    const [row] =
+      await destination`select (select sum(n) from behind.giro) + (select sum(n) from behind.savings) as total,
+      (select sum(moves) from behind.giro)::int as moves`;
+    totals.add(String(row!.total));
+    return row!.moves as number;
+  };
+  const isRead = async (by: 'statements' | 'stream') => {
+    const found =
+      by === 'stream'
+        ? await source`select 1 from pg_stat_replication r join pg_replication_slots s on s.active_pid = r.pid
+            where s.slot_name = ${slot} and r.state = 'streaming'`
+        : await source`select 1 from pg_replication_slots where slot_name like ${`${slot}\\_%`}`;
+    return found.length > 0;
+  };
+  const replaceWorker = async () => {
+    worker.kill('SIGKILL');
+    await worker.exited;
+    const [run] = await db
+      .select()
+      .from(connectionRuns)
+      .where(and(eq(connectionRuns.connection_id, connection.id), eq(connectionRuns.status, 'running')));
+    const dead = (await getStreamRuns(service, run!.id)).flatMap(({ worker_id }) => worker_id ?? []);
+    await releaseDeadWorkers(service.deps, dead);
+    worker = spawnWorker(service);
+  };
+  const gate = await closeGate(to.url, 'behind.giro', 'new.moves >= 150');
+  const untimed = { interval_minutes: null, cron_expression: null, timezone: 'UTC', time_of_day: null };
+  await change({ schedule: { type: 'continuous', ...untimed }, next_run_at: new Date().toISOString() });
+  await gate.reached();
+  expect(await isRead('statements')).toBeTrue();
+  await look();
+  await replaceWorker();
+  await gate.open();
+  await until(() => isRead('stream'));
+  await replaceWorker();
+  await until(async () => (await look()) === 6000);
+  await until(() => isRead('stream'));
+  expect(await isRead('statements')).toBeFalse();
+  await source`update behind.giro set n = n - 1, moves = moves + 1 where id = 1`;
+  await until(async () => (await look()) === 6001);
+  expect([...totals].sort()).toEqual(['3999', '4000']);
+  for (const table of ['giro', 'savings']) {
+    const sum = `select md5(string_agg(row(id, n, moves)::text, ',' order by id)) as sum from behind.${table}`;
+    const [[ours], [theirs]] = await Promise.all([destination.unsafe(sum), source.unsafe(sum)]);
+    expect({ table, ...ours }).toEqual({ table, ...theirs });
+  }
+  worker.kill('SIGTERM');
+  await worker.exited;
+  await change({ status: 'paused', next_run_at: null });
+}, 180_000);

@@ -38,6 +38,8 @@ export interface FollowedLog<Event> {
   read(event: Event): Promise<void> | null;
   /** Outside of transactions: where the read has come to. */
   position(): string;
+  /** What is left is known to be much: batches are given once they are full. Absent: never known. */
+  isBehind?(): boolean;
   /** How far the read is behind, in bytes. */
   lag(batch: ReplicatedBatch): LogLag;
 }
@@ -59,7 +61,8 @@ export async function* whileFollowed<Event>(followed: FollowedLog<Event>): Async
     const { hasChanges } = log;
     const isDue = performance.now() - given_at >= IDLE_STATES_MS && position !== given;
     const complete = log.takeAwaited?.() ?? false;
-    if (hasChanges || isDue || ends || complete) {
+    const isGiven = hasChanges && !followed.isBehind?.();
+    if (isGiven || isDue || ends || complete) {
       const seconds = hasChanges ? log.ageSeconds : 0;
       const batch = await log.border();
       yield { ...batch, lag: { ...followed.lag(batch), seconds }, complete };

@@ -1,3 +1,4 @@
+import { freeBytes } from '../../../platform/free-bytes.ts';
 import { lsnText, lsnValue } from '../connection/lsn.ts';
 import type { Received } from '../connection/replication-stream.ts';
 import type { PgSession } from '../connection/session.ts';
@@ -9,10 +10,19 @@ import { ReadAhead } from './read-ahead.ts';
 const MB = 1024n * 1024n;
 
 /** Of log. Longer ones are read slice by slice. */
-const SLICE_BYTES = 32n * MB;
+const SLICED_BYTES = 8n * MB;
 
-/** Messages of a slice. The server decodes all of it before the first row comes, and keeps them in a temporary file. */
-const SLICE_MESSAGES = 500_000n;
+/**
+ * Messages of the first slice. The server decodes all of a slice before its first row comes, so the destination would be
+ * idle during a large one; each of the next ones has twice as many.
+ */
+const FIRST_MESSAGES = 16_000n;
+
+/** Messages of a slice, which the server keeps in a temporary file. */
+const MAX_MESSAGES = 500_000n;
+
+/** Of log, in which there may be few messages. */
+const SLICE_BYTES = 512n * MB;
 
 /** Of log that one statement reads where there is no slot for slices. */
 const MAX_PEEKED_BYTES = 128n * MB;
@@ -22,6 +32,9 @@ const FUNCTIONS = [
   'pg_logical_slot_get_binary_changes(name, pg_lsn, int4, text[])',
   'pg_replication_slot_advance(name, pg_lsn)',
 ];
+
+/** A read that follows the log goes on by statements only while more than this is left. */
+const FOLLOWED_BYTES = 16n * MB;
 
 /** Of the field count, and of the length of the only field. */
 const ROW_HEADER = 6;
@@ -33,6 +46,8 @@ export interface PeekedSlot {
   target: bigint;
   /** The LSN before which everything is committed at the destination; null: not known. */
   committed(): string | null;
+  /** Set: the log is read on after the target. `messages`: those of `pg_logical_emit_message` as well. */
+  follows: { messages: boolean } | null;
 }
 
 /**
@@ -47,8 +62,15 @@ export interface PeekedSlot {
 export class PeekedLog {
   readonly #decoder = new PgoutputDecoder(true);
   readonly #pieces = new ReadAhead();
-  /** The beginning of a row whose rest has not arrived. */
+  /** A row whose rest has not arrived: its header, or all of it once its length is known. */
   #begun: Buffer | null = null;
+  #length = 0;
+  /** What `next` has returned last is a part of these bytes. */
+  #given: Buffer | null = null;
+  #target: bigint;
+  /** To the slot. */
+  #confirmed: bigint;
+  #messages = FIRST_MESSAGES;
 
   /**
    * @param session one that has not looked at the tables: older rows are decoded by what it knows of them
@@ -62,8 +84,9 @@ export class PeekedLog {
     );
     if (rows[0]?.[0] !== 't') return null;
     const length = slot.target - slot.from;
-    const copy = length > SLICE_BYTES ? await copySlot(session, slot.name) : null;
-    if (copy === null && length > MAX_PEEKED_BYTES) return null;
+    if (slot.follows && length <= FOLLOWED_BYTES) return null;
+    const copy = slot.follows || length > SLICED_BYTES ? await copySlot(session, slot.name) : null;
+    if (copy === null && (slot.follows || length > MAX_PEEKED_BYTES)) return null;
     // A stream of the log has no such limit either.
     await session.query('set statement_timeout = 0');
     return new PeekedLog(session, slot, copy);
@@ -74,13 +97,17 @@ export class PeekedLog {
     private readonly slot: PeekedSlot,
     copy: string | null,
   ) {
+    [this.#target, this.#confirmed] = [slot.target, slot.from];
     this.#pieces.fill(copy === null ? this.#peek() : this.#slices(copy));
   }
 
-  readonly next = async (): Promise<Received<LogMessage>> => {
-    const piece = await this.#pieces.next();
-    if (piece === null) return { messages: [], position: lsnText(this.slot.target) };
-    return { messages: this.#messagesOf(piece), position: null };
+  /** Changes are gone with the next call. */
+  readonly next = async (until?: AbortSignal): Promise<Received<LogMessage>> => {
+    if (this.#given) freeBytes(this.#given);
+    this.#given = null;
+    const piece = await this.#pieces.next(until);
+    if (piece) return { messages: this.#messagesOf(piece), position: null };
+    return { messages: [], position: this.#pieces.isAtEnd ? lsnText(this.#target) : null };
   };
 
   /** Leaves the session open for statements. */
@@ -93,23 +120,22 @@ export class PeekedLog {
   }
 
   async *#slices(copy: string): AsyncGenerator<Buffer> {
-    const { from, target } = this.slot;
-    let confirmed = from;
-    for (let slice = await this.#sliceOf(copy); slice.at < target; slice = await this.#sliceOf(copy)) {
-      confirmed = await this.#confirm(confirmed);
+    for (let slice = await this.#sliceOf(copy); slice.at < this.#target; slice = await this.#sliceOf(copy)) {
+      await this.confirm();
       yield* this.#changes('get', copy, slice);
     }
   }
 
-  /** Lets the server discard log during a long read. @returns the new position of the slot */
-  async #confirm(confirmed: bigint): Promise<bigint> {
+  /** Lets the server discard log during a long read. @returns the position of the slot */
+  async confirm(): Promise<bigint> {
     const committed = this.slot.committed();
-    if (committed === null || lsnValue(committed) <= confirmed) return confirmed;
+    if (committed === null || lsnValue(committed) <= this.#confirmed) return this.#confirmed;
     await this.session.query(
       `select pg_catalog.pg_replication_slot_advance(${literal(this.slot.name)}, ${literal(committed)})`,
       { slow: true },
     );
-    return lsnValue(committed);
+    this.#confirmed = lsnValue(committed);
+    return this.#confirmed;
   }
 
   /**
@@ -119,14 +145,17 @@ export class PeekedLog {
    */
   async #sliceOf(copy: string): Promise<{ at: bigint; to: bigint; messages: bigint }> {
     const { rows } = await this.session.query(
-      `select confirmed_flush_lsn, (confirmed_flush_lsn - restart_lsn)::bigint from pg_replication_slots
-        where slot_name = ${literal(copy)}`,
+      `select confirmed_flush_lsn, (confirmed_flush_lsn - restart_lsn)::bigint, pg_current_wal_flush_lsn()
+         from pg_replication_slots where slot_name = ${literal(copy)}`,
     );
-    const [position, again] = rows[0]!;
-    const [at, decoded] = [lsnValue(position!), BigInt(again!)];
+    const [position, again, flushed] = rows[0]!;
+    const [at, decoded, end] = [lsnValue(position!), BigInt(again!), lsnValue(flushed!)];
+    if (this.slot.follows && end - at > FOLLOWED_BYTES) this.#target = end;
+    const target = this.#target;
     const to = at + larger(SLICE_BYTES, 8n * decoded);
-    const { target } = this.slot;
-    return { at, to: to < target ? to : target, messages: larger(SLICE_MESSAGES, decoded / 1000n) };
+    const messages = larger(this.#messages, decoded / 1000n);
+    this.#messages = smaller(2n * this.#messages, MAX_MESSAGES);
+    return { at, to: smaller(to, target), messages };
   }
 
   #changes(
@@ -136,24 +165,45 @@ export class PeekedLog {
   ): AsyncIterable<Buffer> {
     const limit = messages === null ? 'null' : `least(${messages}, 2147483647)::int4`;
     const text = `copy (select data from pg_catalog.pg_logical_slot_${how}_binary_changes(${literal(slot)},
-      '${lsnText(to)}', ${limit}, 'proto_version', '1', 'publication_names', ${literal(this.slot.name)})) to stdout (format binary)`;
+      '${lsnText(to)}', ${limit}, 'proto_version', '1', 'publication_names', ${literal(this.slot.name)}${this.slot.follows?.messages ? ", 'messages', 'true'" : ''})) to stdout (format binary)`;
     return this.session.copyOut(text, { binary: true, bare: true });
   }
 
   #messagesOf(piece: Buffer): LogMessage[] {
-    const bytes = this.#begun ? Buffer.concat([this.#begun, piece]) : piece;
     const messages: LogMessage[] = [];
-    let at = 0;
-    while (bytes.length - at >= ROW_HEADER) {
-      const from = at + ROW_HEADER;
-      const to = from + bytes.readInt32BE(at + 2);
-      if (to > bytes.length) break;
-      messages.push(this.#decoder.decode(bytes, from, to));
+    let at = this.#resume(piece, messages);
+    while (piece.length - at >= ROW_HEADER) {
+      const to = at + rowLength(piece, at);
+      if (to > piece.length) break;
+      messages.push(this.#decoder.decode(piece, at + ROW_HEADER, to));
       at = to;
     }
-    this.#begun = at < bytes.length ? bytes.subarray(at) : null;
+    if (at < piece.length) this.#begin(piece.subarray(at));
+    this.#given = piece;
     return messages;
+  }
+
+  #begin(bytes: Buffer): void {
+    this.#begun = Buffer.allocUnsafe(bytes.length < ROW_HEADER ? ROW_HEADER : rowLength(bytes, 0));
+    this.#length = bytes.copy(this.#begun);
+  }
+
+  /** Only the row that two pieces share is copied. @returns where the next one begins */
+  #resume(piece: Buffer, messages: LogMessage[]): number {
+    let at = 0;
+    for (let begun = this.#begun; begun; begun = this.#begun) {
+      const part = piece.copy(begun, this.#length, at);
+      this.#length += part;
+      at += part;
+      if (this.#length < begun.length) return at;
+      this.#begun = null;
+      if (rowLength(begun, 0) > begun.length) this.#begin(begun);
+      else messages.push(this.#decoder.decode(begun, ROW_HEADER, begun.length));
+    }
+    return at;
   }
 }
 
+const rowLength = (bytes: Buffer, at: number) => ROW_HEADER + bytes.readInt32BE(at + 2);
 const larger = (one: bigint, other: bigint) => (one > other ? one : other);
+const smaller = (one: bigint, other: bigint) => (one < other ? one : other);

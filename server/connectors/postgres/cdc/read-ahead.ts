@@ -15,9 +15,14 @@ export class ReadAhead {
     this.#filled = this.#fill(pieces);
   }
 
-  /** Null: the end. */
-  async next(): Promise<Buffer | null> {
-    while (this.#waiting.length === 0 && !this.#ended) await this.#changed.promise;
+  /** Everything has been read and taken. */
+  get isAtEnd(): boolean {
+    return this.#ended && this.#waiting.length === 0;
+  }
+
+  /** Null: the end, or `until` is aborted and nothing is there. */
+  async next(until?: AbortSignal): Promise<Buffer | null> {
+    await this.#something(until);
     const piece = this.#waiting.shift();
     if (piece) {
       this.#bytes -= piece.length;
@@ -26,6 +31,14 @@ export class ReadAhead {
     }
     if (this.#failed) throw this.#failed.error;
     return null;
+  }
+
+  async #something(until?: AbortSignal): Promise<void> {
+    const wake = () => this.#wake();
+    const waits = () => this.#waiting.length === 0 && !this.#ended && !until?.aborted;
+    until?.addEventListener('abort', wake);
+    while (waits()) await this.#changed.promise;
+    until?.removeEventListener('abort', wake);
   }
 
   /** Reads the rest, which is not for anyone. */

@@ -15,10 +15,10 @@ import {
 import { fullLsn, lsnText, lsnValue } from '../connection/lsn.ts';
 import { type LogEvent, type LogMessage, type LoggedRelation, PgoutputDecoder } from './pgoutput.ts';
 import type { ReplicationStream } from '../connection/replication-stream.ts';
-import { findSlot, freeSlot, isUsable, setUpError } from './replication-slots.ts';
+import { findSlot, freeSlot, isUsable, noteTransactions, type Slot, setUpError } from './replication-slots.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
-import { identifier } from '../connection/sql.ts';
+import { identifier, literal } from '../connection/sql.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
@@ -66,7 +66,7 @@ async function openLog(
   const before = await readPublication(session, request, name);
   assertSamePublication(before, about);
   const mark = Math.max(before.mark, known?.mark ?? 0) + 1;
-  const target = await endOfLog(session, markStatement(name, mark));
+  const target = await endOfLog(session, { name, mark: markStatement(name, mark) });
   // Again, since the log up to its end was decoded by the publication of that time.
   const { rows } = await readPublication(session, request, name);
   assertSamePublication({ rows, mark }, { ...about, known: known ?? { ...server, publication: before.rows, mark } });
@@ -78,7 +78,8 @@ async function openLog(
  * The current end of the log. The server sends only what it has flushed, and commits may not have waited for the flush
  * (synchronous_commit = off). A small commit that does wait flushes everything before it.
  */
-export async function endOfLog(session: PgSession, mark: string): Promise<bigint> {
+export async function endOfLog(session: PgSession, { name, mark }: { name: string; mark: string }): Promise<bigint> {
+  if (keepsMuch(await findSlot(session, name))) await noteTransactions(session, name);
   await session.query(
     `${NOTE_OPEN_TRANSACTIONS}; begin; set local synchronous_commit = 'local'; select pg_logical_emit_message(true, 'data-pipelines', ''); ${mark}; commit`,
   );
@@ -91,6 +92,10 @@ export async function endOfLog(session: PgSession, mark: string): Promise<bigint
  * idle source would keep what was read until the run after the next one. Not every user may, nor every version can.
  */
 const NOTE_OPEN_TRANSACTIONS = `do $$ begin perform pg_catalog.pg_log_standby_snapshot(); exception when others then null; end $$`;
+
+/** Log that the server keeps for a slot and decodes again at each read. 16 MB of one transaction take it 0.1 s. */
+const MUCH_BYTES = 16 * 1024 * 1024;
+const keepsMuch = (slot: Slot | null) => slot !== null && slot.lag_bytes > MUCH_BYTES;
 
 /** A session that can stream the log. */
 export const openLogSession = (ctx: Context) =>
@@ -119,11 +124,33 @@ export async function confirmLsn(ctx: Context, name: string, { cursor }: StreamS
   try {
     // The first heartbeat carries the LSN.
     await replication.replicate(startReplication(name, cursor)).end();
-    return (await findSlot(replication, name))?.lag_bytes ?? 0;
+    let slot = await findSlot(replication, name);
+    if (keepsMuch(slot)) {
+      await letGo(ctx, replication, name);
+      slot = await findSlot(replication, name);
+    }
+    return slot?.lag_bytes ?? 0;
   } finally {
     await replication.close();
   }
 }
+
+/**
+ * Moves the position from which the server decodes the log of a slot, which follows the confirmed one only when the
+ * server reads past a note of the open transactions: without it, a run after a large transaction has it decoded again.
+ * Reading without decoding takes 1 ms per MB.
+ */
+const letGo = (ctx: Context, session: PgSession, name: string): Promise<unknown> =>
+  session
+    .query(
+      `select pg_catalog.pg_replication_slot_advance(slot_name, confirmed_flush_lsn)
+         from pg_replication_slots where slot_name = ${literal(name)}`,
+      { slow: true },
+    )
+    .catch((error: unknown) => {
+      ctx.signal.throwIfAborted();
+      ctx.log.warn('the log that a slot keeps could not be shortened', { reason: String(error) });
+    });
 
 async function* untilTarget(
   ctx: Context,

@@ -108,6 +108,22 @@ export async function copySlot(session: PgSession, name: string): Promise<string
   }
 }
 
+/**
+ * Has the server note the open transactions in its log. It does so for each new slot, for any user that may replicate;
+ * `pg_log_standby_snapshot` is from version 16 on and for few users.
+ */
+export async function noteTransactions(session: PgSession, name: string): Promise<void> {
+  const slot = `${literal(`${name}_note_`)} || pg_backend_pid()`;
+  try {
+    // After the note, the server waits for the transactions that are open, and without a free slot it makes none.
+    await session.query(`begin; set local lock_timeout = '100ms';
+      select pg_create_logical_replication_slot(${slot}, 'pgoutput', true); select pg_drop_replication_slot(${slot}); commit`);
+  } catch {
+    // Fails if the session has ended.
+    await session.query('rollback');
+  }
+}
+
 /** Whether a standby can keep a copy of a slot, so that it is still there after a failover: from version 17 on. */
 async function copiesSlots(session: PgSession): Promise<boolean> {
   const { rows } = await session.query(

@@ -17,7 +17,6 @@ import {
   whileFollowed,
 } from '../../kits/log/follow.ts';
 import { compactLsn, type Lsn, lsnText, lsnValue } from '../connection/lsn.ts';
-import type { Received } from '../connection/replication-stream.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { LineCollector } from './change-lines.ts';
@@ -42,10 +41,10 @@ import {
   publicationRows,
   serverPosition,
 } from './log-identity.ts';
-import { assertUnchanged, collect, endOfLog, lostError, openLogSession, startReplication } from './read-log.ts';
+import { assertUnchanged, collect, endOfLog, lostError, openLogSession } from './read-log.ts';
 import { isMark, sendsMessages } from './marks.ts';
-import { PeekedLog } from './peek-log.ts';
 import { findSlot, freeSlot } from './replication-slots.ts';
+import { SlotReader } from './slot-reader.ts';
 import { sameColumns } from './table-shape.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
@@ -67,33 +66,27 @@ export async function* followSharedLog(
   const placed = members.filter(isPlaced);
   if (placed.length < members.length) throw new Error('a stream without a state cannot follow the log');
   const replication = await openLogSession(ctx);
+  let reader: SlotReader | null = null;
   try {
     const opened = await openSharedLog(ctx, { replication, name, members: placed, as_lines });
     const { target, confirmed, log, messages } = opened;
-    const lowestCommitted = () => lowestCursor(committed?.() ?? []);
-    const slot = { name, from: lsnValue(confirmed), target, committed: lowestCommitted };
-    const peeked = follow ? null : await PeekedLog.open(replication, slot);
-    if (peeked) {
-      yield* untilTarget(peeked.next, { log, target: compactLsn(target) });
-      return await peeked.end();
-    }
-    const from = lowestCursor(placed.map(({ state }) => state))!;
-    // The slot stays where it is at first: streams that are not read now may need what is before `from`.
-    const options = { messages: follow !== undefined && messages, lazy: true };
-    const stream = replication.replicate({ ...startReplication(name, from, options), confirmed });
-    const next = (until?: AbortSignal) => {
-      const lowest = lowestCommitted();
-      if (lowest !== null) stream.confirm(lowest);
-      return stream.next(until);
+    const slot = {
+      name,
+      from: lsnValue(confirmed),
+      target,
+      committed: () => lowestCursor(committed?.() ?? []),
+      follows: follow ? { messages } : null,
     };
+    const from = lowestCursor(placed.map(({ state }) => state))!;
+    reader = await SlotReader.open(ctx, replication, { slot, from });
     yield* follow
-      ? whileFollowed(followedLog(ctx, next, { name, log, follow }))
-      : untilTarget(next, { log, target: compactLsn(target) });
-    await stream.end();
+      ? whileFollowed(followedLog(ctx, reader, { name, log, follow }))
+      : untilTarget(reader.next, { log, target: compactLsn(target) });
+    await reader.end();
   } catch (error) {
-    throw error instanceof StreamsFailed ? error : lostError(replication.translate(error), { name });
+    throw error instanceof StreamsFailed ? error : lostError((reader ?? replication).translate(error), { name });
   } finally {
-    await replication.close();
+    await (reader ?? replication).close();
   }
 }
 
@@ -113,7 +106,7 @@ async function openSharedLog(
     await assertContinued(session, replication, { members, publication: before });
     const marks = members.map(({ known }) => known?.mark ?? 0);
     const mark = Math.max(markOf(before), ...marks) + 1;
-    const target = await endOfLog(session, markStatement(name, mark));
+    const target = await endOfLog(session, { name, mark: markStatement(name, mark) });
     // Again, since the log up to its end was decoded by the publication of that time.
     const now = await publicationRows(session, name);
     const { system_identifier, timeline } = await serverPosition(replication);
@@ -135,11 +128,8 @@ async function openSharedLog(
   }
 }
 
-/** What the server has sent, after it was shown what is committed. */
-type Next = (until?: AbortSignal) => Promise<Received<LogMessage>>;
-
 async function* untilTarget(
-  next: Next,
+  next: SlotReader['next'],
   { log, target }: { log: SharedLog; target: Lsn },
 ): AsyncGenerator<ReplicatedBatch> {
   for (;;) {
@@ -160,7 +150,7 @@ async function* untilTarget(
 
 function followedLog(
   ctx: Context,
-  next: Next,
+  reader: SlotReader,
   { name, log, follow }: { name: string; log: SharedLog; follow: Following },
 ): FollowedLog<LogMessage> {
   const meter = new LagMeter((error) =>
@@ -173,11 +163,12 @@ function followedLog(
     log,
     follow,
     async next(until) {
-      const { messages, position } = await next(until);
+      const { messages, position } = await reader.next(until);
       reached = position;
       return messages;
     },
     read: (message) => log.read(message),
+    isBehind: () => reader.isBehind,
     position() {
       if (reached !== null) log.reach(compactLsn(lsnValue(reached)));
       return log.position;

@@ -49,7 +49,8 @@ export async function createConnection(
     if (!discovered) await discoverCatalogTask({ ...ctx, db }, { account_connector_id: source.id, connection_id });
     return connection_id;
   });
-  return getConnection(ctx, { connection_id: id });
+  // By the statement of the pool, which is built once: that of `ctx.db` would be built for this call.
+  return getConnection({ ...ctx, db: ctx.deps.db }, { connection_id: id });
 }
 
 async function refuseUndiscovered(ctx: Ctx, source: AccountConnectorRow): Promise<never> {

@@ -96,6 +96,18 @@ test('a summary shows the last 16 runs, oldest first, without streams', async ()
   });
 });
 
+test('summaries of named connections, and of none of another account', async () => {
+  const { id } = pipeline.connection;
+  const summaries = async (call: typeof api.call, ids: string[]) =>
+    (await rpcQuery(call, 'connections.summaries', { id: ids })).result.map((one: { id: string }) => one.id);
+  expect(await summaries(api.call, [id, 'no id', Bun.randomUUIDv7()])).toEqual([id]);
+  expect(await summaries(api.call, [])).toEqual([]);
+  expect(await summaries((await api.otherAccount()).call, [id])).toEqual([]);
+  const { status, body } = await api.call('GET', `/connection_summaries?id=${id}&id=${Bun.randomUUIDv7()}`);
+  expect([status, body.length]).toEqual([200, 1]);
+  expect((await api.call('GET', `/connection_summaries?id=${Bun.randomUUIDv7()}`)).body).toEqual([]);
+});
+
 test('the catalog of a source can be read without an update', async () => {
   const account_connector_id = pipeline.source.id;
   const { status, result } = await rpcQuery(api.call, 'account_connectors.catalog', { account_connector_id });

@@ -16,7 +16,7 @@ import { reviewSchemaChanges } from './review-schema-changes.ts';
 import { previewSchedule, SchedulePreview, SchedulePreviewRequest } from './schedule-preview.ts';
 import { ConnectionSchemaChange, listSchemaChanges, ReviewDecision } from './schema-changes.ts';
 import { deleteConnection, getConnection } from './service.ts';
-import { ConnectionSummary, listSummaries } from './summaries.ts';
+import { ConnectionSummary, listSummaries, SummaryQuery } from './summaries.ts';
 import { updateConnection } from './update.ts';
 import { updateCatalog } from './update-catalog.ts';
 
@@ -39,10 +39,11 @@ export const connectionsRouter = router({
         summary: 'List all connections in short',
         description: 'Names, statuses and last runs without streams and schedules.',
         addition: true,
+        query: SummaryQuery,
       }),
     )
     .output(trustedOutput(z.array(ConnectionSummary)))
-    .query(({ ctx }) => listSummaries(ctx)),
+    .query(({ ctx, input }) => listSummaries(ctx, input)),
   create: act('connections.create')
     .concat(
       rest('POST', '/connections', {

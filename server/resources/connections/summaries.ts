@@ -1,7 +1,8 @@
+import { and, inArray } from 'drizzle-orm';
 import { z } from 'zod';
-import { RUN_STATUSES } from '../../../db/schema/index.ts';
+import { connections, RUN_STATUSES } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { count, whole } from '../../api/wire-types.ts';
+import { count, isId, whole } from '../../api/wire-types.ts';
 import { presentConnection } from './present.ts';
 import { ofAccount, selectSummaries } from './query.ts';
 import { ConnectionSchema } from './schema.ts';
@@ -43,9 +44,15 @@ export const ConnectionSummary = z.object({
 });
 export type ConnectionSummary = z.infer<typeof ConnectionSummary>;
 
-/** Every connection of the account, newest first. */
-export async function listSummaries(ctx: Ctx): Promise<ConnectionSummary[]> {
-  const records = await selectSummaries(ctx.db, ofAccount(ctx.principal.account_id));
+export const SummaryQuery = z.object({
+  id: z.array(z.string()).max(100).optional().meta({ description: 'Only these connections; repeat the parameter.' }),
+});
+
+/** Connections of the account, newest first: all, or those with these ids. */
+export async function listSummaries(ctx: Ctx, { id: ids }: z.infer<typeof SummaryQuery>): Promise<ConnectionSummary[]> {
+  // Ids are opaque to clients: text that is not a UUID matches nothing.
+  const named = ids && inArray(connections.id, ids.filter(isId));
+  const records = await selectSummaries(ctx.db, and(ofAccount(ctx.principal.account_id), named));
   const now = ctx.deps.now();
   return records.map(({ recent_runs, fresh_at, ...record }) => {
     const shown = presentConnection({ ...record, streams: [], log_lag: null, created_by: null, updated_by: null }, now);

@@ -11,6 +11,7 @@ import { Status } from '../../components/status.tsx';
 import { ConnectionMenu } from './connection-menu.tsx';
 import { FolderHeading } from './folder-heading.tsx';
 import { type ListRow, rowsOf } from './folder-rows.ts';
+import { useVisible } from './use-summaries.ts';
 import type { Summary } from '../../answers.ts';
 
 const ROW_PX = 64;
@@ -42,6 +43,9 @@ export function ConnectionList({ connections, selection, isGrouped = false }: Co
     scrollMargin: offset,
     getItemKey: (index) => all[index]!.key,
   });
+  const shown = rows.getVirtualItems();
+  const ids = shown.flatMap(({ index }) => idOf(all[index]!)).toSorted();
+  const newest = useVisible(ids, connections.length);
   return (
     <div className="connections" data-selectable={selection ? true : undefined}>
       <div className="connections-head" aria-hidden="true">
@@ -54,7 +58,7 @@ export function ConnectionList({ connections, selection, isGrouped = false }: Co
         <span />
       </div>
       <ul ref={list} className="connections-list" style={{ height: rows.getTotalSize() }}>
-        {rows.getVirtualItems().map(({ index, start, key }) => (
+        {shown.map(({ index, start, key }) => (
           <li
             key={key}
             ref={rows.measureElement}
@@ -63,13 +67,18 @@ export function ConnectionList({ connections, selection, isGrouped = false }: Co
             aria-setsize={all.length}
             aria-posinset={index + 1}
           >
-            <AnyRow row={all[index]!} {...{ selection, collapsed, toggle }} />
+            <AnyRow row={newestOf(all[index]!, newest)} {...{ selection, collapsed, toggle }} />
           </li>
         ))}
       </ul>
     </div>
   );
 }
+
+const idOf = (row: ListRow): string[] => ('folder' in row ? [] : [row.connection.id]);
+
+const newestOf = (row: ListRow, newest: ReadonlyMap<string, Summary>): ListRow =>
+  'folder' in row ? row : { ...row, connection: newest.get(row.connection.id) ?? row.connection };
 
 interface AnyRowProps {
   row: ListRow;

@@ -1,9 +1,7 @@
 import { Button, Checkbox, Select } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useCallback, useDeferredValue, useState } from 'react';
 import { Link, useSearchParams } from 'wouter';
 import { connectionFilters, filterConnections } from '../../../connection-filters.ts';
-import { trpc } from '../../api.ts';
 import { usePermission } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
 import { pluralize } from '../../components/format.ts';
@@ -17,6 +15,7 @@ import { ViewsMenu } from '../../saved-views/views-menu.tsx';
 import { BulkActions } from './bulk-actions.tsx';
 import { ConnectionList } from './connection-list.tsx';
 import { foldersOf } from './folder-rows.ts';
+import { useSummaries } from './use-summaries.ts';
 import type { Summary } from '../../answers.ts';
 
 const STATES = optionsOf({
@@ -41,7 +40,7 @@ const SORTS = optionsOf({
 
 /** All connections, with a search that is kept in the address, so that it survives the back button. */
 export default function ConnectionsPage() {
-  const connections = useQuery(trpc.connections.summaries.queryOptions({}, { refetchInterval: 5_000 }));
+  const connections = useSummaries();
   const mayCreate = usePermission('connections.create');
   return (
     <Page

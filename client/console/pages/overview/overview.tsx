@@ -11,6 +11,7 @@ import { pluralize } from '../../components/format.ts';
 import { Page, Section } from '../../components/page.tsx';
 import { labelOf, Status } from '../../components/status.tsx';
 import { ConnectionList } from '../connections/connection-list.tsx';
+import { useSummaries } from '../connections/use-summaries.ts';
 import { ActivityCharts } from './activity-charts.tsx';
 import { Checklist } from './checklist.tsx';
 import { HealthTiles } from './health-tiles.tsx';
@@ -22,7 +23,7 @@ const DAYS = 14;
 /** The state of all pipelines at a glance. */
 export default function OverviewPage() {
   const me = useCurrentUser();
-  const connections = useQuery(trpc.connections.summaries.queryOptions({}, { refetchInterval: 5_000 }));
+  const connections = useSummaries();
   const activity = useQuery(trpc.overview.activity.queryOptions({ days: DAYS }, { refetchInterval: 15_000 }));
   return (
     <Page title="Overview" lead={`${me.account.name} · ${me.account.plan.name} plan`} actions={<NewConnection />}>

@@ -169,6 +169,32 @@ describe('rows that are copied while those before them are merged', () => {
     await until(async () => (await backends(sides.destination)) === 0);
   });
 
+  test('are merged over one connection where the server accepts no second one', async () => {
+    await existing();
+    const { username } = sides.destination.server;
+    const alone = `alone_${tableName()}`;
+    await sql(`create role "${alone}" login password 'alone' connection limit 1 in role "${username}"`);
+    try {
+      const { ctx } = destinationConfig(sides.destination, { username: alone, password: 'alone' });
+      const logged: string[] = [];
+      ctx.log.warn = (message) => void logged.push(message);
+      const writer = await postgresDestination.open(ctx, target({ mode: 'append_dedup', columns }));
+      expect(writer.writes_while_committing).toBe(true);
+      for (const cursor of ['1', '2', '3']) {
+        await writer.pipe!(lines([1, cursor]));
+        const committed = writer.checkpoint({ cursor });
+        await writer.pipe!(lines([1, `${cursor} again`]));
+        await committed;
+        await writer.checkpoint({ cursor });
+      }
+      expect(await writer.finish({ cursor: '4' })).toMatchObject({ rows_loaded: 6, rows_updated: 6 });
+      expect(logged).toEqual(['merging over one connection']);
+      expect((await content())[0]).toEqual([1, '3 again']);
+    } finally {
+      await sql(`reassign owned by "${alone}" to current_user; drop role "${alone}"`);
+    }
+  });
+
   test('wait where one connection may write', async () => {
     await existing();
     const { ctx } = destinationConfig(sides.destination, { parallel_writes: 1 });

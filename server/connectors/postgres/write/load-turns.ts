@@ -9,13 +9,15 @@ import type { RowLoad } from '../../kits/sql/writer.ts';
 export class LoadTurns<Load extends RowLoad> implements RowLoad {
   #current: Load;
   #other: Load | null = null;
+  /** The second session was refused. */
+  #alone = false;
   /** The load whose commit is under way, and that commit. */
   #committing: { load: Load; done: Promise<void> } | null = null;
   #closed = false;
 
   constructor(
     first: Load,
-    /** Null: there is no second session. */
+    /** Called once. Null: there is no second session. */
     private readonly open: () => Promise<Load | null>,
   ) {
     this.#current = first;
@@ -73,7 +75,8 @@ export class LoadTurns<Load extends RowLoad> implements RowLoad {
   }
 
   async #turn(committing: Promise<void>): Promise<void> {
-    const next = this.#other ?? (await this.open());
+    const next = this.#other ?? (this.#alone ? null : await this.open());
+    this.#alone = next === null;
     if (!next) return committing;
     [this.#current, this.#other] = [next, this.#current];
     // Opened while the writer was closed.

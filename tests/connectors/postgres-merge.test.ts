@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { DELETE, UPSERT } from '../../server/connectors/contract/changes.ts';
 import type { ByteStream, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
@@ -29,13 +29,17 @@ async function existing(more = ''): Promise<void> {
 async function openMerge(more: Partial<WriteTarget> = {}) {
   const { ctx, entries } = destinationConfig(sides.destination);
   const writer = await postgresDestination.open(ctx, target({ mode: 'append_dedup', ...more }));
-  return { writer, merges: () => entries.filter(({ body }) => body?.startsWith('merge into')).length };
+  const sent = (text: string) => entries.filter(({ body }) => body?.includes(text)).length;
+  return { writer, sent, merges: () => entries.filter(({ body }) => body?.startsWith('merge into')).length };
 }
 /** Another session of the destination, in a transaction. */
 async function holding(statement: string) {
   const session = await sides.destination.sql.reserve();
   await session.unsafe(`begin; ${statement}`);
-  return { release: async (how: 'commit' | 'rollback') => (await session.unsafe(how), session.release()) };
+  return {
+    run: (text: string) => session.unsafe(text),
+    release: async (how: 'commit' | 'rollback') => (await session.unsafe(how), session.release()),
+  };
 }
 const waitsForLock = async () =>
   (await sql(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)).length >
@@ -106,6 +110,21 @@ describe('one MERGE', () => {
   });
 });
 
+test('one MERGE that is the victim of a deadlock is followed by an upsert', async () => {
+  await existing();
+  // The merge is the first to look for a deadlock.
+  const { release, run } = await holding(`set local deadlock_timeout = '60s';
+    update ${tableName()} set name = name where id = 2`);
+  const { writer, merges } = await openMerge();
+  await writer.write(batchOf([row(1, 'ours'), row(2, 'ours')]));
+  const finished = writer.finish(null);
+  await until(waitsForLock);
+  await run(`update ${tableName()} set name = name where id = 1`);
+  await release('rollback');
+  expect(await finished).toMatchObject({ rows_updated: 2 });
+  expect(merges()).toBe(1);
+});
+
 describe('rows that are copied while those before them are merged', () => {
   const columns = [column('id', 'integer'), column('name', 'string')];
   const lines = (...rows: [number, string][]): ByteStream => {
@@ -167,6 +186,170 @@ describe('rows that are copied while those before them are merged', () => {
     expect(await stored()).toMatchObject({ cursor: null });
     expect((await content()).length).toBe(3);
     await until(async () => (await backends(sides.destination)) === 0);
+  });
+
+  describe('and merged side by side with them', () => {
+    // Rows are merged in the order of their keys.
+    const plans = async (how: string) => {
+      await sql(`alter database "${sides.destination.server.database}" ${how}`);
+    };
+    beforeAll(() => plans('set enable_hashjoin = off'));
+    afterAll(() => plans('reset enable_hashjoin'));
+
+    /** They are merged, and wait for the commit before theirs. */
+    const MERGED = 'pg_blocking_pids';
+    const UNDONE = 'rollback to savepoint before_ahead';
+    /** Merges `second` while `first` waits for a lock on row `at`, which is released once `sent` was sent. */
+    async function sideBySide(parts: {
+      first: [number, string][];
+      second: [number, string][];
+      at: number;
+      sent: string;
+    }) {
+      const { writer, merges, sent } = await openMerge({ columns });
+      const { release } = await holding(`update ${tableName()} set name = name where id = ${parts.at}`);
+      await writer.pipe!(lines(...parts.first));
+      const first = writer.checkpoint({ cursor: '1' });
+      await until(waitsForLock);
+      await writer.pipe!(lines(...parts.second));
+      await until(() => sent(parts.sent) > 0);
+      await release('rollback');
+      await first;
+      expect(await stored()).toMatchObject({ cursor: '1', finished: false });
+      const counts = await writer.finish({ cursor: '2' });
+      expect(await stored()).toMatchObject({ cursor: '2', finished: true });
+      expect(counts).toMatchObject({ rows_loaded: parts.first.length + parts.second.length });
+      return { updated: counts.rows_updated, merges: merges(), content: await content() };
+    }
+
+    test('are committed after them', async () => {
+      await existing();
+      const found = await sideBySide({
+        first: [[1, 'a']],
+        second: [
+          [2, 'b'],
+          [4, 'b'],
+        ],
+        at: 1,
+        sent: MERGED,
+      });
+      expect(found).toEqual({
+        updated: 2,
+        merges: 2,
+        content: [
+          [1, 'a'],
+          [2, 'b'],
+          [3, 'old'],
+          [4, 'b'],
+        ],
+      });
+    });
+
+    test('let them pass where they have changed the same row first', async () => {
+      await existing();
+      const found = await sideBySide({
+        first: [
+          [1, 'a'],
+          [3, 'a'],
+        ],
+        second: [
+          [2, 'b'],
+          [3, 'b'],
+        ],
+        at: 1,
+        sent: MERGED,
+      });
+      expect(found).toEqual({
+        updated: 4,
+        merges: 3,
+        content: [
+          [1, 'a'],
+          [2, 'b'],
+          [3, 'b'],
+        ],
+      });
+    });
+
+    test.each(['inserted', 'updated'])('wait for a row that these have %s', async (how) => {
+      await existing();
+      const key = how === 'inserted' ? 0 : 1;
+      const found = await sideBySide({
+        first: [
+          [key, 'a'],
+          [2, 'a'],
+        ],
+        second: [
+          [key, 'b'],
+          [3, 'b'],
+        ],
+        at: 2,
+        sent: UNDONE,
+      });
+      const isNew = how === 'inserted';
+      const rest = [
+        [2, 'a'],
+        [3, 'b'],
+      ];
+      expect(found).toEqual({
+        updated: isNew ? 3 : 4,
+        merges: 3,
+        content: isNew ? [[0, 'b'], [1, 'old'], ...rest] : [[1, 'b'], ...rest],
+      });
+    });
+
+    test('do so once: later rows wait for the commit', async () => {
+      await existing();
+      const { writer, merges, sent } = await openMerge({ columns });
+      const { release } = await holding(`update ${tableName()} set name = name where id = 1`);
+      await writer.pipe!(lines([1, 'a'], [2, 'a']));
+      const first = writer.checkpoint({ cursor: '1' });
+      await until(waitsForLock);
+      await writer.pipe!(lines([2, 'b']));
+      await until(() => sent(MERGED) > 0);
+      await release('rollback');
+      await first;
+      const again = await holding(`update ${tableName()} set name = name where id = 1`);
+      await writer.checkpoint({ cursor: '2' });
+      await writer.pipe!(lines([1, 'c']));
+      const third = writer.checkpoint({ cursor: '3' });
+      await until(waitsForLock);
+      const before = merges();
+      await writer.pipe!(lines([3, 'd']));
+      await again.release('rollback');
+      await third;
+      expect(merges()).toBe(before);
+      await writer.finish({ cursor: '4' });
+      expect(merges()).toBe(before + 1);
+      expect(await content()).toEqual([
+        [1, 'c'],
+        [2, 'b'],
+        [3, 'd'],
+      ]);
+    });
+
+    test('are not there after an abort', async () => {
+      await existing();
+      const { writer, sent } = await openMerge({ columns });
+      const { release } = await holding(`update ${tableName()} set name = name where id = 1`);
+      await writer.pipe!(lines([1, 'a']));
+      const first = errorOf(writer.checkpoint({ cursor: '1' }));
+      await until(waitsForLock);
+      await writer.pipe!(lines([2, 'b'], [4, 'b']));
+      await until(() => sent(MERGED) > 0);
+      await writer.abort();
+      expect(await first).not.toBe(null);
+      await release('rollback');
+      expect(await stored()).toMatchObject({ cursor: null });
+      expect((await content()).length).toBe(3);
+      await until(async () => (await backends(sides.destination)) === 0);
+    });
+
+    test('wait where triggers may see them', async () => {
+      await existing(`create function ${tableName()}_seen() returns trigger language plpgsql as 'begin return new; end';
+        create trigger seen before insert on ${tableName()} for each row execute function ${tableName()}_seen()`);
+      const found = await sideBySide({ first: [[1, 'a']], second: [[4, 'b']], at: 1, sent: UNDONE });
+      expect(found).toMatchObject({ updated: 1, merges: 0 });
+    });
   });
 
   test('are merged over one connection where the server accepts no second one', async () => {

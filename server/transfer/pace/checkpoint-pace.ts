@@ -1,6 +1,6 @@
 import type { DestinationSyncMode } from '../../connectors/contract/connector.ts';
 
-/** A merge costs more than an append, so its checkpoints are further apart, unless the next rows are copied meanwhile. */
+/** A merge costs more than an append, so its checkpoints are further apart. */
 const SIZE_FACTOR: Record<DestinationSyncMode, number> = {
   append: 1,
   overwrite: 1,
@@ -8,6 +8,8 @@ const SIZE_FACTOR: Record<DestinationSyncMode, number> = {
   update: 4,
   soft_delete: 4,
 };
+/** Where merges overlap, the first one begins early, and little is left for the last one. */
+const OVERLAPPING_FACTOR = 1 / 4;
 const MAX_MS = 15_000;
 
 /** When the next checkpoint is due: after a number of bytes, or after 15 s. */
@@ -18,7 +20,7 @@ export class CheckpointPace {
 
   /** @param overlaps rows are written while a checkpoint is under way */
   constructor(mode: DestinationSyncMode, bytes: number, overlaps = false) {
-    this.#maxBytes = bytes * (overlaps ? 1 : SIZE_FACTOR[mode]);
+    this.#maxBytes = bytes * (overlaps ? OVERLAPPING_FACTOR : SIZE_FACTOR[mode]);
   }
 
   /** Since the last checkpoint. */

@@ -8,15 +8,17 @@ import { pendingState } from '../../kits/sql/publish/pending-table.ts';
 import type { RejectCount, Rejects } from '../../kits/sql/rejects.ts';
 import type { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
-import type { Loaded, RowLoad } from '../../kits/sql/writer.ts';
+import type { Loaded } from '../../kits/sql/writer.ts';
 import type { CopyIn } from '../connection/copy-in.ts';
 import { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { columnList } from '../connection/sql.ts';
 import { WAITING } from '../connection/waiting.ts';
 import { type DirectMerge, directMerge, HeldRows, MAX_HELD_ROWS } from './held-rows.ts';
-import { changesOf, type Load, loadOf } from './load.ts';
+import { changesOf, type Completed, type Load, loadOf } from './load.ts';
 import { LIMITS, type LoadTransaction } from './load-transaction.ts';
+import type { TurnLoad } from './load-turns.ts';
+import { isWaitedFor, undoAhead } from './merge-ahead.ts';
 import { ParallelCopy, type Sharing } from './parallel-copy.ts';
 import { discardOwn } from './pending-table.ts';
 import { rejectsOf } from './rejects.ts';
@@ -36,7 +38,7 @@ const NOTHING_MERGED: Merged = { updated: 0, deleted: 0 };
 const BEFORE_PART = 'before_part';
 
 /** Rows by COPY, in the transaction that `prepare` begins. */
-export class CopyLoad implements RowLoad {
+export class CopyLoad implements TurnLoad {
   /** Rows since the last commit while they are few; null: they are sent as they come. */
   held: HeldRows | null = null;
   private readonly session: PgSession;
@@ -52,6 +54,8 @@ export class CopyLoad implements RowLoad {
   #copied = { rows: 0, bytes: 0 };
   /** In the open transaction, by `mergePart`. */
   #merged = NOTHING_MERGED;
+  /** What the commit finds in place. */
+  #ahead: Completed | null = null;
   /** What is staged waits for the commit. */
   #waits = false;
   #warned = false;
@@ -180,16 +184,32 @@ export class CopyLoad implements RowLoad {
     }
   }
 
+  async completeAhead(): Promise<boolean> {
+    await this.endCopy();
+    this.#ahead = (await this.#load.completeAhead?.(this.session)) ?? null;
+    return this.#ahead !== null;
+  }
+
+  isWaitedFor(): Promise<boolean> {
+    return isWaitedFor(this.session);
+  }
+
+  async undoAhead(): Promise<void> {
+    this.#ahead = null;
+    await undoAhead(this.session);
+  }
+
   async commit(record: (loaded: Loaded, session: PgSession) => Promise<void>, prepared: boolean): Promise<void> {
     await this.stageHeld();
     await this.endCopy();
-    const done: Partial<Loaded> = prepared ? await this.#load.complete(this.session, this.#rejects) : {};
+    const done: Partial<Loaded> =
+      this.#ahead ?? (prepared ? await this.#load.complete(this.session, this.#rejects) : {});
     this.transaction.begin();
     const updated = (done.updated ?? 0) + this.#merged.updated;
     const deleted = (done.deleted ?? 0) + this.#merged.deleted;
     await record({ ...this.#copied, ...done, updated, deleted }, this.session);
     if (!this.transaction.common) await this.transaction.commit();
-    [this.#shared, this.#waits, this.#merged] = [false, false, NOTHING_MERGED];
+    [this.#shared, this.#waits, this.#merged, this.#ahead] = [false, false, NOTHING_MERGED, null];
     this.#copied = { rows: 0, bytes: 0 };
   }
 

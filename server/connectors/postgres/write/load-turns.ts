@@ -1,18 +1,37 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import type { RowLoad } from '../../kits/sql/writer.ts';
 
+/** A load that waits for the commit before it looks whether it is in its way: first after this time, then less often. */
+const FIRST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 2_000;
+
+/** A load that can bring its rows into place while the commit before it is under way in another session. */
+export interface TurnLoad extends RowLoad {
+  /** The next commit finds the rows in place. False: they have to wait for the commit before it. */
+  completeAhead(): Promise<boolean>;
+  /** Another session waits for what `completeAhead` has done. */
+  isWaitedFor(): Promise<boolean>;
+  undoAhead(): Promise<void>;
+}
+
 /**
  * Loads rows over one session, or over two that take turns: while one merges and commits, the other one copies the rows
- * of the next commit. Commits follow one another, each with its own state, so a crash leaves what it would
- * with one session.
+ * of the next commit and merges them as well. Commits follow one another, each with its own state, so a crash leaves what
+ * it would with one session. The first of two merges never waits for the second one for long, which is undone then and
+ * repeated after its commit.
  */
-export class LoadTurns<Load extends RowLoad> implements RowLoad {
+export class LoadTurns<Load extends TurnLoad> implements RowLoad {
   #current: Load;
   #other: Load | null = null;
   /** The second session was refused. */
   #alone = false;
   /** The load whose commit is under way, and that commit. */
   #committing: { load: Load; done: Promise<void> } | null = null;
+  /** What the next commit waits for. */
+  #ahead: Promise<void> = Promise.resolve();
+  /** Merges side by side were in one another's way: that costs time, and it would happen again. */
+  #collided = false;
   #closed = false;
 
   constructor(
@@ -54,10 +73,33 @@ export class LoadTurns<Load extends RowLoad> implements RowLoad {
 
   async commit(...given: Parameters<RowLoad['commit']>): Promise<void> {
     const load = this.#current;
-    const done = load.commit(...given);
+    const done = this.#ahead.then(() => load.commit(...given));
     this.#committing = { load, done };
     await done;
     this.#committing = null;
+  }
+
+  /** Brings what was copied into place while the commit before it is under way. The next call is `commit`. */
+  completeAhead(): void {
+    const before = this.#committing;
+    if (!before || before.load === this.#current || this.#collided) return;
+    // What fails here fails in the commit, too.
+    this.#ahead = this.#completeBeside(this.#current, before.done).catch(() => {});
+  }
+
+  async #completeBeside(load: Load, before: Promise<void>): Promise<void> {
+    const ended = before.then(
+      () => true,
+      () => true,
+    );
+    let completed = await load.completeAhead();
+    for (let pause = FIRST_PAUSE_MS; completed; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
+      if (await Promise.race([ended, sleep(pause, false, { ref: false })])) return;
+      if (!(await load.isWaitedFor())) continue;
+      await load.undoAhead();
+      completed = false;
+    }
+    this.#collided = true;
   }
 
   async close(): Promise<void> {

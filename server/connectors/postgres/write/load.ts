@@ -13,6 +13,7 @@ import { isMerge } from '../../kits/sql/target.ts';
 import type { PgSession } from '../connection/session.ts';
 import { columnList, derivedName, identifier, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
+import { mergeAhead } from './merge-ahead.ts';
 import { mergeRows, stageAsItIs } from './merge-rejects.ts';
 import { deleteWindow } from './replace-window.ts';
 import { addKey, bringIn, swapIn } from './swap.ts';
@@ -39,11 +40,13 @@ export interface Load {
    * @returns rows that replaced others, rows that are gone, copied ones that were rejected, and values that changed
    */
   complete(session: PgSession, rejects: Rejects | null): Promise<Completed>;
+  /** `complete` while a commit before it is under way in another session (merge-ahead.ts). Absent: it has to wait. */
+  completeAhead?(session: PgSession): Promise<Completed | null>;
   /** A row that could not be copied exists at the source; absent: what was not copied stays as it is. */
   present?(session: PgSession, row: readonly Cell[]): Promise<void>;
 }
 
-interface Completed {
+export interface Completed {
   updated: number;
   deleted: number;
   rejected?: number;
@@ -153,6 +156,7 @@ function merge(target: PgTarget): Load {
       return { into: stage.relation, freeze: false };
     },
     complete: (session, rejects) => mergeRows({ session, target, stage }, rejects),
+    completeAhead: (session) => mergeAhead(session, { target, stage }),
     ...(stage.complete && {
       present: (session: PgSession, row: readonly Cell[]) => stageAsItIs({ session, target, stage }, row),
     }),

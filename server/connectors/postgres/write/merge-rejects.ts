@@ -1,6 +1,6 @@
 import type { Cell } from '../../contract/connector.ts';
 import { DELETED_AT } from '../../contract/changes.ts';
-import { DataError } from '../../contract/errors.ts';
+import { ConnectorError, DataError } from '../../contract/errors.ts';
 import { type Merged, mergePlan } from '../../kits/sql/merge/merge.ts';
 import { divideStage, mergeKeeping, stageExisting } from '../../kits/sql/merge/merge-rejects.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
@@ -25,31 +25,36 @@ interface Work {
 /**
  * Merges the stage, in the quickest way that the rows allow. One MERGE fails where another session inserts the same key,
  * or where a row takes the unique value of one that is removed. What follows it fails where a row may have taken a unique
- * value before another one released it, which makes it an exchange.
+ * value before another one released it, which makes it an exchange. Of a deadlock one MERGE may be the victim, even of a
+ * merge that is undone once it is known to be in the way (merge-ahead.ts).
  */
 async function mergeStage(work: Work): Promise<Merged> {
   const { session, target, stage } = work;
   const staged = stagedMerge(postgres, target, stage);
   const one = oneMerge(postgres, target, staged);
-  const merged = one && (await unlessDuplicate(session, () => runOneMerge(session, target, one))).merged;
+  const merged =
+    one && (await unless(['duplicate_key', 'deadlock'], session, () => runOneMerge(session, target, one))).merged;
   if (merged) return merged;
   const plan = mergePlan(postgres, target, staged);
-  const planned = await unlessDuplicate(session, () => runPlan(session, { target, name: stage.latest }, plan));
+  const planned = await unless(['duplicate_key'], session, () =>
+    runPlan(session, { target, name: stage.latest }, plan),
+  );
   if (planned.merged) return planned.merged;
   const exchanged = await exchangeRows(work);
   if (exchanged === null) throw planned.error;
   return exchanged;
 }
 
-/** What `merge` returns, or the error of a duplicate key, after which nothing of it is left. */
-async function unlessDuplicate(
+/** What `merge` returns, or an error with one of these codes, after which nothing of it is left. */
+async function unless(
+  codes: readonly string[],
   session: PgSession,
   merge: () => Promise<Merged | null>,
 ): Promise<{ merged: Merged | null; error?: unknown }> {
   try {
     return { merged: await merge() };
   } catch (error) {
-    if (!(error instanceof DataError) || error.code !== 'duplicate_key') throw error;
+    if (!(error instanceof ConnectorError) || !codes.includes(error.code)) throw error;
     await session.query(`rollback to savepoint ${BEFORE_PLAN}`);
     return { merged: null, error };
   }

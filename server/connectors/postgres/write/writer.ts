@@ -129,6 +129,8 @@ export class PgWriter extends SqlWriter {
     await this.guard(async () => {
       await this.prepare();
       await this.copies.pipe(stream);
+      // A commit follows.
+      if (this.writes_while_committing) this.turns.completeAhead();
     });
   }
 }

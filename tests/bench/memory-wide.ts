@@ -6,7 +6,7 @@
 import { startMariaDb } from '../support/mariadb.ts';
 import { startCluster } from './cluster.ts';
 import { scratchFolder } from './scratch.ts';
-import { runToEnd, startService } from './service.ts';
+import { runToEnd, startService, untilDiscovered } from './service.ts';
 import { giveFiles, type Kind, makeWide } from './wide-rows.ts';
 
 const BYTES = Number(process.argv[2] ?? 200) * 1_000_000;
@@ -104,9 +104,11 @@ async function peakOf({ from, to, stream }: Lane): Promise<number> {
       destination_sync_mode: 'append',
       destination_table: 'wide_t',
     };
+    const source_id = await end('source', SOURCES[from]);
+    await untilDiscovered(service, source_id);
     const connection = await service.call<{ id: string }>('POST', '/connections', {
       name: 'wide',
-      source_id: await end('source', SOURCES[from]),
+      source_id,
       destination_id: await end('destination', to),
       streams: [{ ...whole, ...stream }],
     });

@@ -5,7 +5,7 @@
 import { startCluster } from './cluster.ts';
 import { untilQuiet } from './quiet.ts';
 import { record } from './report.ts';
-import { runToEnd, startService } from './service.ts';
+import { runToEnd, startService, untilDiscovered } from './service.ts';
 
 const SIZES = [Number(process.argv[2] ?? 1_000_000), Number(process.argv[3] ?? 10_000_000)];
 
@@ -45,9 +45,11 @@ async function peakOf(lane: 'byte' | 'row', size: number): Promise<number> {
     };
     const fields = lane === 'row' ? [{ path: ['note'], masking: 'hash_sha256_salted' }] : [];
     const table = `${lane}_${size}`;
+    const source_id = await end('source', 'src');
+    await untilDiscovered(service, source_id);
     const connection = await service.call<{ id: string }>('POST', '/connections', {
       name: table,
-      source_id: await end('source', 'src'),
+      source_id,
       destination_id: await end('destination', 'dst'),
       streams: [
         {

@@ -110,6 +110,17 @@ export function peakMb(pid: number): number {
   return Math.round(Number(line?.[1] ?? 0) / 1024);
 }
 
+/** Until the streams of a new source are known: their discovery takes memory and time beside a run. */
+export async function untilDiscovered(service: Service, source_id: string): Promise<void> {
+  const path = `/account_connectors/${source_id}/discovery`;
+  for (;;) {
+    const { catalog_status } = await service.call<{ catalog_status: string }>('GET', path);
+    if (catalog_status === 'ready') return;
+    if (catalog_status === 'failed') throw new Error(`no discovery of ${source_id}`);
+    await Bun.sleep(50);
+  }
+}
+
 export interface Run {
   id: string;
   status: string;

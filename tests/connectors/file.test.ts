@@ -1,5 +1,14 @@
 import { afterAll, expect, test } from 'bun:test';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32, gzipSync, zstdCompressSync } from 'node:zlib';
@@ -7,8 +16,14 @@ import avro from 'avsc';
 import { strToU8, zipSync } from 'fflate';
 import { compress as snappy } from 'snappyjs';
 import type { Batch, ConnectorContext, StreamSchema, StreamState } from '../../server/connectors/contract/connector.ts';
-import { ConfigurationError, DataError, SchemaChangedError } from '../../server/connectors/contract/errors.ts';
+import {
+  ConfigurationError,
+  DataError,
+  RetryableError,
+  SchemaChangedError,
+} from '../../server/connectors/contract/errors.ts';
 import { FileSourceConfig } from '../../server/connectors/kits/files/settings/files.ts';
+import { fileError } from '../../server/connectors/kits/files/stores/local-files.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { decodeCopyText } from '../../server/connectors/cells/copy-text.ts';
 import { readBatches, requestOf } from './reading.ts';
@@ -303,6 +318,20 @@ test('no path leads out of the folder: not by .., not as an absolute path, not b
   }
   rmSync(outside, { recursive: true });
   rmSync(join(root, 'links'), { recursive: true });
+});
+
+test.skipIf(!existsSync('/dev/full'))('a full disk is an error to try again that says what to do', () => {
+  let refused: unknown;
+  try {
+    writeFileSync('/dev/full', 'rows');
+  } catch (error) {
+    refused = fileError(error, 'orders');
+  }
+  expect(refused).toBeInstanceOf(RetryableError);
+  expect(refused).toMatchObject({
+    code: 'file_error',
+    message: '"orders": no space left on device (ENOSPC). Free space on the disk of the files folder',
+  });
 });
 
 test('an incremental read returns only new and changed files, including those with the same time', async () => {

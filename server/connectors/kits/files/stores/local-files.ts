@@ -31,7 +31,18 @@ export function fileError(error: unknown, name: string): unknown {
       cause: error,
     });
   }
-  return /^E[A-Z]+$/.test(code) ? new RetryableError('file_error', `"${name}": ${code}`, { cause: error }) : error;
+  if (!/^E[A-Z]+$/.test(code)) return error;
+  const remedy = DISK_IS_FULL.includes(code) ? '. Free space on the disk of the files folder' : '';
+  return new RetryableError('file_error', `"${name}": ${reasonOf(error)}${remedy}`, { cause: error });
+}
+
+/** No room on a disk, or in a quota. */
+const DISK_IS_FULL = ['ENOSPC', 'EDQUOT'];
+
+/** Of `ENOSPC: no space left on device, write '/root/file'`, without the path. */
+function reasonOf({ message }: Error): string {
+  const [, code = message, reason] = /^(E[A-Z]+): ([^,]*)/.exec(message) ?? [];
+  return reason === undefined ? code : `${reason} (${code})`;
 }
 
 /**

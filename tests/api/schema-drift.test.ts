@@ -452,6 +452,16 @@ describe('a review', () => {
     expect((await rpc(call, 'connections.reviewSchemaChanges', { ...decision, decision: 'maybe' })).status).toBe(422);
   });
 
+  test('resumes a connection whose changes were taken back at the source', async () => {
+    const created = await shop();
+    await change(created, 'alter table lines rename to moved');
+    expect(await get(created.id)).toMatchObject({ status: 'auto_disabled', schema_change_status: 'breaking' });
+    await change(created, 'alter table moved rename to lines');
+    expect(await pending(created.id)).toEqual([]);
+    expect((await review(created.id, 'ignore')).result).toMatchObject({ status: 'active', status_reason: null });
+    expect(await run(created.id)).toMatchObject({ status: 'succeeded' });
+  });
+
   test('without changes changes nothing', async () => {
     const created = await shop();
     expect((await review(created.id, 'accept')).result.revision).toBe(1);

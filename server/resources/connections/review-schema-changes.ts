@@ -45,7 +45,8 @@ export async function reviewSchemaChanges(
   const { id } = await findConnection(ctx, input.connection_id);
   const connection = await lockConnection(ctx, id);
   const changes = await readChanges(ctx.db, id);
-  if (changes.length === 0) return getConnection(ctx, { connection_id: id });
+  // Changes that were taken back at the source wait for no review, but the connection that they disabled does.
+  if (changes.length === 0 && !isDisabledByChanges(connection)) return getConnection(ctx, { connection_id: id });
   await refuseUnlessRollsOver(ctx, connection);
   await adaptStreams(ctx, connection, { changes, decision: input.decision });
   await ctx.db.delete(schemaChanges).where(eq(schemaChanges.connection_id, id));
@@ -120,9 +121,11 @@ async function restartCursors(ctx: Ctx, rows: StreamRow[], changes: WaitingChang
 }
 
 const BY_CHANGES = ['breaking_schema_change', 'schema_change_policy'];
+const isDisabledByChanges = ({ status, status_reason }: ConnectionRow) =>
+  status === 'auto_disabled' && BY_CHANGES.includes(status_reason ?? '');
 
 async function storeReview(ctx: Ctx, connection: ConnectionRow): Promise<void> {
-  const resumes = connection.status === 'auto_disabled' && BY_CHANGES.includes(connection.status_reason ?? '');
+  const resumes = isDisabledByChanges(connection);
   if (resumes) {
     await requireReadyConnectors(ctx.db, [connection.source_id, connection.destination_id]);
     await requireActivation(ctx.db, await accountPlan(ctx), { connection_id: connection.id, now: ctx.deps.now() });

@@ -297,6 +297,28 @@ describe('rows that are copied while those before them are merged', () => {
       });
     });
 
+    test('wait for a row that is as they have it until it is changed', async () => {
+      await existing();
+      const found = await sideBySide({
+        first: [
+          [1, 'a'],
+          [2, 'a'],
+        ],
+        second: [[1, 'old']],
+        at: 2,
+        sent: UNDONE,
+      });
+      expect(found).toEqual({
+        updated: 3,
+        merges: 3,
+        content: [
+          [1, 'old'],
+          [2, 'a'],
+          [3, 'old'],
+        ],
+      });
+    });
+
     test('do so once: later rows wait for the commit', async () => {
       await existing();
       const { writer, merges, sent } = await openMerge({ columns });

@@ -186,7 +186,7 @@ export class CopyLoad implements TurnLoad {
 
   async completeAhead(): Promise<boolean> {
     await this.endCopy();
-    this.#ahead = (await this.#load.completeAhead?.(this.session)) ?? null;
+    this.#ahead = (await this.#load.completeAhead?.(this.session, this.#copied.rows)) ?? null;
     return this.#ahead !== null;
   }
 

@@ -40,8 +40,11 @@ export interface Load {
    * @returns rows that replaced others, rows that are gone, copied ones that were rejected, and values that changed
    */
   complete(session: PgSession, rejects: Rejects | null): Promise<Completed>;
-  /** `complete` while a commit before it is under way in another session (merge-ahead.ts). Absent: it has to wait. */
-  completeAhead?(session: PgSession): Promise<Completed | null>;
+  /**
+   * `complete` while a commit before it is under way in another session (merge-ahead.ts). Absent: it has to wait.
+   * @param copied rows since the last commit
+   */
+  completeAhead?(session: PgSession, copied: number): Promise<Completed | null>;
   /** A row that could not be copied exists at the source; absent: what was not copied stays as it is. */
   present?(session: PgSession, row: readonly Cell[]): Promise<void>;
 }
@@ -156,7 +159,7 @@ function merge(target: PgTarget): Load {
       return { into: stage.relation, freeze: false };
     },
     complete: (session, rejects) => mergeRows({ session, target, stage }, rejects),
-    completeAhead: (session) => mergeAhead(session, { target, stage }),
+    completeAhead: (session, staged) => mergeAhead(session, { target, stage, staged }),
     ...(stage.complete && {
       present: (session: PgSession, row: readonly Cell[]) => stageAsItIs({ session, target, stage }, row),
     }),

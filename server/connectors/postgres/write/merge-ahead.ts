@@ -1,5 +1,5 @@
-import { oneMerge } from '../../kits/sql/merge/one-merge.ts';
 import type { Merged } from '../../kits/sql/merge/merge.ts';
+import { oneMerge } from '../../kits/sql/merge/one-merge.ts';
 import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
 import type { PgSession } from '../connection/session.ts';
 import { postgres } from './dialect.ts';
@@ -14,12 +14,14 @@ const LOCK_LIMIT_MS = 200;
 
 /**
  * Merges the stage of an open transaction while the rows before it are merged by another session, which commits first. They
- * may have a key or a unique value in common, or be parents of these, so whatever fails here is undone.
+ * may have a key or a unique value in common, or be parents of these, so whatever fails here is undone. So is a merge that
+ * leaves a row of the table as it is: it holds no lock on it, so the other one may have changed it, or change it later.
+ * @param staged rows of the stage
  * @returns null: nothing of it is left, and it has to wait for that commit
  */
 export async function mergeAhead(
   session: PgSession,
-  { target, stage }: { target: PgTarget; stage: Stage },
+  { target, stage, staged }: { target: PgTarget; stage: Stage; staged: number },
 ): Promise<Merged | null> {
   const one = oneMerge(postgres, target, stagedMerge(postgres, target, stage));
   if (!one) return null;
@@ -30,9 +32,9 @@ export async function mergeAhead(
     );
     // A stricter transaction could make the other one fail.
     const merged = rows[0]?.[0] === 't' ? await runOneMerge(session, target, one) : null;
-    if (merged) {
+    if (merged?.effective === staged) {
       await session.query('set local lock_timeout = default');
-      return merged;
+      return { updated: merged.updated, deleted: merged.deleted };
     }
   } catch {
     // The merge that follows the commit comes to the same error, unless the rows before were its cause.

@@ -23,12 +23,17 @@ const IS_PLAIN = `pg_catalog.current_setting('server_version_num')::int >= 15000
   and c.relkind = 'r' and not c.relhassubclass and not c.relhasrules
   and not exists (select from pg_catalog.pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal)`;
 
+interface OneMerged extends Merged {
+  /** Rows of the stage that changed the table. */
+  effective: number;
+}
+
 /**
  * Merges by MERGE, after the savepoint `BEFORE_PLAN`: it looks up each key once and locks no row before it updates it. A
  * million rows, half of them new, into ten million took 2.5 s of the server's processor time, an upsert 3.1.
  * @returns null: the table takes no MERGE, and nothing was done
  */
-export async function runOneMerge(session: PgSession, target: PgTarget, merge: OneMerge): Promise<Merged | null> {
+export async function runOneMerge(session: PgSession, target: PgTarget, merge: OneMerge): Promise<OneMerged | null> {
   const begun = await session.query(
     `savepoint ${BEFORE_PLAN}; ${SORT_MEMORY}; select ${IS_PLAIN}, ${counters(target)}`,
   );
@@ -38,7 +43,7 @@ export async function runOneMerge(session: PgSession, target: PgTarget, merge: O
   const results = await session.script([text, `select ${counters(target)}`], text);
   const [after = []] = results.at(-1)!.rows;
   const [updated = 0, deleted = 0] = after.map((count, at) => Number(count) - Number(before[at]));
-  return { updated, deleted };
+  return { updated, deleted, effective: results[0]!.count };
 }
 
 function statement({ relation }: PgTarget, merge: OneMerge): string {

@@ -32,7 +32,10 @@ export const trpcTypes = (declaration: string): string =>
   refuseForeign(
     `declare const appRouter: ${appRouterOf(declaration)
       .replaceAll('import("./api/procedure.ts").CallContext', 'object')
-      .replaceAll('import("./api/endpoint.ts").EndpointMeta', 'object')};\nexport type AppRouter = typeof appRouter;\n`,
+      .replaceAll(
+        'import("./api/endpoint-meta.ts").EndpointMeta',
+        'object',
+      )};\nexport type AppRouter = typeof appRouter;\n`,
     '"@trpc/server"',
   );
 

@@ -7,6 +7,7 @@ import { activeSpan, NO_TRACING, type Tracing, within } from '../platform/tracin
 import { periodic } from '../platform/periodic.ts';
 import { ALL_JOBS, type JobDefinition } from './jobs.ts';
 import { prepareRepeated } from './prepare-statements.ts';
+import { renewStatistics } from './renew-statistics.ts';
 
 export interface SendOptions {
   /** The job does not start before this instant, or for this many seconds by the database's clock. */
@@ -66,6 +67,7 @@ const QUERY_LIMITS = { query_timeout: 60_000, statement_timeout: 60_000 };
 const POLLING = { notifyPollingIntervalSeconds: 60, pollingIntervalSeconds: 1 };
 const LOOK_FOR_DUE_MS = 1000;
 const LOOK_FOR_DEAD_MS = 2000;
+const LOOK_FOR_GROWTH_MS = 2000;
 
 /**
  * The supervisor of pg-boss scans all jobs several times per pass, which took half of an idle worker's processor time
@@ -93,7 +95,13 @@ export async function openQueue(options: {
   const kinds = new Map<string, Slots>();
   const taken = new Map<string, QueueSlots>();
   const onError = (error: unknown) => log.error({ err: error }, 'queue');
-  const loops = supervise && db ? [periodic(() => recoverJobs(boss, db), { every_ms: LOOK_FOR_DEAD_MS, onError })] : [];
+  const loops =
+    supervise && db
+      ? [
+          periodic(() => recoverJobs(boss, db), { every_ms: LOOK_FOR_DEAD_MS, onError }),
+          periodic(() => renewStatistics(db), { every_ms: LOOK_FOR_GROWTH_MS, onError }),
+        ]
+      : [];
   return {
     send: (tx, job, payload, sendOptions) => sendJob(boss, tx, { job, payload, ...sendOptions }),
     sendAll: (tx, job, sent) => sendJobs(boss, tx, { job, sent }),

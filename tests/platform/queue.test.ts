@@ -1,9 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import pg from 'pg';
+import { openDatabase } from '../../db/index.ts';
 import { prepareRepeated } from '../../server/queue/prepare-statements.ts';
 import { openLog } from '../../server/platform/log.ts';
 import { openQueue } from '../../server/queue/boss.ts';
 import { ALL_JOBS, executeStream } from '../../server/queue/jobs.ts';
+import { renewStatistics } from '../../server/queue/renew-statistics.ts';
+import { until } from '../support/until.ts';
 import { createPlainDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
@@ -94,4 +97,41 @@ test('a start brings the settings of a queue up to date, and changes nothing oth
   await pool.query('update pgboss.queue set retry_limit = 1 where name = $1', [executeStream.name]);
   await start();
   expect(await stored()).toMatchObject({ retry_limit: executeStream.retry_limit });
+});
+
+test('statistics of the jobs are renewed whenever their table has doubled', async () => {
+  const { db, close } = openDatabase(database.url, { max: 2 });
+  const queue = await openQueue({ url: database.url, db, log: openLog('silent'), supervise: true });
+  const send = (count: number) =>
+    queue.sendAll(
+      db,
+      executeStream,
+      Array.from({ length: count }, () => ({ payload: { stream_run_id: crypto.randomUUID() } })),
+    );
+  const pages = async () =>
+    (
+      await pool.query(`
+        select relpages as known, (pg_relation_size(oid) / current_setting('block_size')::int)::int as present
+        from pg_class where oid = 'pgboss.job_common'::regclass`)
+    ).rows[0];
+  const isKnown = async () => {
+    const { known, present } = await pages();
+    return present <= 2 * known;
+  };
+  try {
+    await pool.query('alter table pgboss.job_common set (autovacuum_enabled = false)');
+    await send(2000);
+    await until(isKnown);
+    await pool.query('analyze pgboss.job_common');
+    const before = await pages();
+    await send(200);
+    await renewStatistics(db);
+    expect((await pages()).known).toBe(before.known);
+    await send(2500);
+    expect((await pages()).present).toBeGreaterThan(2 * before.known);
+    await until(isKnown);
+  } finally {
+    await queue.stop();
+    await close();
+  }
 });

@@ -2,11 +2,10 @@ import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { Bounds } from './bounds.ts';
+import { PageCompressor } from './compress.ts';
 import { footer, pageHeader, type SchemaColumn, type WrittenColumn, type WrittenGroup } from './metadata.ts';
 
 const MAGIC = Buffer.from('PAR1');
-/** As DuckDB's. */
-const LEVEL = 3;
 
 export interface RowGroup {
   rows: number;
@@ -27,12 +26,15 @@ export class ParquetFile {
   #at = 0;
   readonly #groups: WrittenGroup[] = [];
   readonly #done: Promise<void>;
+  /** By column. */
+  readonly #compressors: readonly PageCompressor[];
   #writing: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly stream: Writable,
     private readonly columns: readonly SchemaColumn[],
   ) {
+    this.#compressors = columns.map(() => new PageCompressor());
     this.#done = finished(stream);
     // Awaited in `end`; until then an unhandled rejection would end the process.
     this.#done.catch(() => {});
@@ -52,7 +54,7 @@ export class ParquetFile {
 
   async #writeGroup({ rows, columns }: RowGroup): Promise<void> {
     if (this.#at === 0) await this.#write(MAGIC);
-    const packed = await Promise.all(columns.map(compressed));
+    const packed = await Promise.all(columns.map((column, index) => this.#compressed(column, index)));
     const written: WrittenColumn[] = [];
     for (const [index, bytes] of packed.entries()) {
       const { page, nulls, bounds } = columns[index]!;
@@ -77,15 +79,14 @@ export class ParquetFile {
     await this.#done;
   }
 
+  async #compressed({ page, reuse }: WaitingPage, index: number): Promise<Buffer> {
+    const bytes = await this.#compressors[index]!.compress(page);
+    reuse(page);
+    return bytes;
+  }
+
   async #write(bytes: Uint8Array): Promise<void> {
     this.#at += bytes.length;
     if (!this.stream.write(bytes)) await Promise.race([once(this.stream, 'drain'), this.#done]);
   }
-}
-
-/** On other threads. The same by `node:zlib` takes twice the processor time. */
-async function compressed({ page, reuse }: WaitingPage): Promise<Buffer> {
-  const bytes = await Bun.zstdCompress(page, { level: LEVEL });
-  reuse(page);
-  return bytes;
 }

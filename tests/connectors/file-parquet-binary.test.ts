@@ -6,6 +6,7 @@ import type { ByteFormat, ConnectorContext } from '../../server/connectors/contr
 import { fileDestination } from '../../server/connectors/file/destination.ts';
 import { openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
+import { heldMemory } from '../../server/platform/held-memory.ts';
 import { requestOf, sourceConfig, streamNamed, targetOf, twoDatabases } from './postgres-support.ts';
 import { contextOf } from './places.ts';
 
@@ -61,6 +62,7 @@ async function moved(table: string, { format, piece }: { format: ByteFormat; pie
   const source = await postgresSource.copy!(sourceConfig(sides.source).ctx, request, format);
   async function* chunks() {
     for await (const chunk of source.chunks) {
+      if (format === 'pgcopy-binary') expect(heldMemory()).toBeGreaterThan(0);
       for (let at = 0; at < chunk.length; at += piece) yield chunk.subarray(at, at + piece);
     }
   }
@@ -72,6 +74,8 @@ async function moved(table: string, { format, piece }: { format: ByteFormat; pie
   } catch (error) {
     await writer.abort();
     throw error;
+  } finally {
+    expect(heldMemory()).toBe(0);
   }
 }
 

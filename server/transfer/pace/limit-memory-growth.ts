@@ -1,5 +1,5 @@
 import { edenGC } from 'bun:jsc';
-import { heldMemory } from '../../platform/held-memory.ts';
+import { heldMemory } from '../../platform/free-bytes.ts';
 
 const MB = 1024 * 1024;
 const CEILING = 120 * MB;

@@ -162,7 +162,8 @@ describe('rows that are copied while those before them are merged', () => {
     await writer.pipe!(lines([1, 'c']));
     expect(await writer.finish({ cursor: '3' })).toMatchObject({ rows_loaded: 5, rows_updated: 3 });
     expect(await stored()).toMatchObject({ cursor: '3', state_version: '3', finished: true });
-    expect(merges()).toBe(3);
+    // The second one waits for the first one's row, and is repeated if that takes long.
+    expect(merges()).toBeOneOf([3, 4]);
     expect(await content()).toEqual([
       [1, 'c'],
       [2, 'old'],

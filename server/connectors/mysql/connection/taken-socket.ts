@@ -1,4 +1,5 @@
 import { keepBytes } from '../../../platform/free-bytes.ts';
+import { SplitMessage } from '../../kits/sql/split-message.ts';
 import type { Duplex } from 'node:stream';
 
 /** The part of the driver's connection that commands of our own use. */
@@ -46,9 +47,7 @@ export class TakenSocket {
   /** Bytes that have arrived. */
   bytes = 0;
   readonly #driver: DriverConnection['packetParser'];
-  /** A packet that has not arrived as a whole: its header, or all of it once its length is known. */
-  #begun: Buffer | null = null;
-  #length = 0;
+  readonly #split = new SplitMessage({ header: HEADER, endOf });
   /** Payloads of the packets before the one that completes them. */
   #parts: Buffer[] = [];
 
@@ -75,28 +74,22 @@ export class TakenSocket {
     if (this.connection.stream.isPaused()) this.connection.stream.resume();
   }
 
-  /** Only the packet that two chunks share is copied. */
   readonly #receive = (chunk: Buffer) => {
     this.bytes += chunk.length;
-    let at = 0;
-    for (let begun = this.#begun; begun; begun = this.#begun) {
-      const part = chunk.copy(begun, this.#length, at);
-      this.#length += part;
-      at += part;
-      if (this.#length < begun.length) return this.#end(chunk);
-      this.#begun = null;
-      const end = endOf(begun, 0);
-      if (end > begun.length) this.#begin(begun);
-      else if (!this.#isTaken(begun, HEADER, end)) return this.#giveBack(Buffer.concat([begun, chunk.subarray(at)]));
-      else this.handler.release(begun);
+    const { message, next } = this.#split.resume(chunk);
+    if (message) {
+      if (!this.#isTaken(message, HEADER, message.length))
+        return this.#giveBack(Buffer.concat([message, chunk.subarray(next)]));
+      this.handler.release(message);
     }
+    let at = next;
     while (chunk.length - at >= HEADER) {
       const end = endOf(chunk, at);
       if (end > chunk.length) break;
       if (!this.#isTaken(chunk, at + HEADER, end)) return this.#giveBack(chunk.subarray(at));
       at = end;
     }
-    if (at < chunk.length) this.#begin(chunk.subarray(at));
+    if (at < chunk.length) this.#split.begin(chunk.subarray(at));
     this.#end(chunk);
   };
 
@@ -106,11 +99,6 @@ export class TakenSocket {
     if (chunk.length < chunk.buffer.byteLength) keepBytes(chunk);
     this.handler.release(chunk);
     this.handler.onChunk();
-  }
-
-  #begin(bytes: Buffer): void {
-    this.#begun = Buffer.allocUnsafe(bytes.length < HEADER ? HEADER : endOf(bytes, 0));
-    this.#length = bytes.copy(this.#begun);
   }
 
   #isTaken(bytes: Buffer, start: number, end: number): boolean {

@@ -1,4 +1,5 @@
 import { freeBytes } from '../../../platform/free-bytes.ts';
+import { SplitMessage } from '../../kits/sql/split-message.ts';
 import { lsnText, lsnValue } from '../connection/lsn.ts';
 import type { Received } from '../connection/replication-stream.ts';
 import type { PgSession } from '../connection/session.ts';
@@ -62,9 +63,7 @@ export interface PeekedSlot {
 export class PeekedLog {
   readonly #decoder = new PgoutputDecoder(true);
   readonly #pieces = new ReadAhead();
-  /** A row whose rest has not arrived: its header, or all of it once its length is known. */
-  #begun: Buffer | null = null;
-  #length = 0;
+  readonly #split = new SplitMessage({ header: ROW_HEADER, endOf });
   /** What `next` has returned last is a part of these bytes. */
   #given: Buffer | null = null;
   #target: bigint;
@@ -171,39 +170,22 @@ export class PeekedLog {
 
   #messagesOf(piece: Buffer): LogMessage[] {
     const messages: LogMessage[] = [];
-    let at = this.#resume(piece, messages);
+    const { message: row, next } = this.#split.resume(piece);
+    if (row) messages.push(this.#decoder.decode(row, ROW_HEADER, row.length));
+    let at = next;
     while (piece.length - at >= ROW_HEADER) {
-      const to = at + rowLength(piece, at);
+      const to = endOf(piece, at);
       if (to > piece.length) break;
       messages.push(this.#decoder.decode(piece, at + ROW_HEADER, to));
       at = to;
     }
-    if (at < piece.length) this.#begin(piece.subarray(at));
+    if (at < piece.length) this.#split.begin(piece.subarray(at));
     this.#given = piece;
     return messages;
   }
-
-  #begin(bytes: Buffer): void {
-    this.#begun = Buffer.allocUnsafe(bytes.length < ROW_HEADER ? ROW_HEADER : rowLength(bytes, 0));
-    this.#length = bytes.copy(this.#begun);
-  }
-
-  /** Only the row that two pieces share is copied. @returns where the next one begins */
-  #resume(piece: Buffer, messages: LogMessage[]): number {
-    let at = 0;
-    for (let begun = this.#begun; begun; begun = this.#begun) {
-      const part = piece.copy(begun, this.#length, at);
-      this.#length += part;
-      at += part;
-      if (this.#length < begun.length) return at;
-      this.#begun = null;
-      if (rowLength(begun, 0) > begun.length) this.#begin(begun);
-      else messages.push(this.#decoder.decode(begun, ROW_HEADER, begun.length));
-    }
-    return at;
-  }
 }
 
-const rowLength = (bytes: Buffer, at: number) => ROW_HEADER + bytes.readInt32BE(at + 2);
+/** Of the row at `at`. */
+const endOf = (bytes: Buffer, at: number) => at + ROW_HEADER + bytes.readInt32BE(at + 2);
 const larger = (one: bigint, other: bigint) => (one > other ? one : other);
 const smaller = (one: bigint, other: bigint) => (one < other ? one : other);

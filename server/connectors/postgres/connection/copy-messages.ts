@@ -1,3 +1,4 @@
+import { SplitMessage } from '../../kits/sql/split-message.ts';
 import type { DriverConnection } from './copy-out.ts';
 
 const COPY_DATA = 0x64;
@@ -16,9 +17,7 @@ type OnData = (bytes: Buffer, from: number, to: number) => void;
 export class CopyMessages {
   #socket: DriverConnection['stream'] | null = null;
   #driver: (chunk: Buffer) => void = () => {};
-  /** A message that has not arrived as a whole: its header, or all of it once its length is known. */
-  #begun: Buffer | null = null;
-  #length = 0;
+  readonly #split = new SplitMessage({ header: HEADER, endOf });
   #ended = false;
 
   constructor(private readonly onData: OnData) {}
@@ -33,37 +32,19 @@ export class CopyMessages {
   }
 
   readonly #receive = (chunk: Buffer) => {
-    let at = this.#begun ? this.#resume(chunk) : 0;
+    const { message, next } = this.#split.resume(chunk);
+    if (message) this.#message(message, 0, message.length);
+    let at = next;
     while (!this.#ended && chunk.length - at >= HEADER) {
-      const end = at + lengthAt(chunk, at);
+      const end = endOf(chunk, at);
       if (end > chunk.length) break;
       this.#message(chunk, at, end);
       at = end;
     }
     if (at === chunk.length) return;
     if (this.#ended) this.#driver(chunk.subarray(at));
-    else this.#begin(chunk.subarray(at));
+    else this.#split.begin(chunk.subarray(at));
   };
-
-  #begin(bytes: Buffer): void {
-    this.#begun = Buffer.allocUnsafe(bytes.length < HEADER ? HEADER : lengthAt(bytes, 0));
-    this.#length = bytes.copy(this.#begun);
-  }
-
-  /** @returns where the next message begins */
-  #resume(chunk: Buffer): number {
-    let at = 0;
-    for (let begun = this.#begun; begun; begun = this.#begun) {
-      const part = chunk.copy(begun, this.#length, at);
-      this.#length += part;
-      at += part;
-      if (this.#length < begun.length) return at;
-      this.#begun = null;
-      if (begun.length === HEADER && lengthAt(begun, 0) > HEADER) this.#begin(begun);
-      else this.#message(begun, 0, begun.length);
-    }
-    return at;
-  }
 
   #message(bytes: Buffer, from: number, to: number): void {
     const code = bytes[from];
@@ -82,5 +63,5 @@ export class CopyMessages {
   }
 }
 
-/** Of the message with its header, whose length does not count the code. */
-const lengthAt = (bytes: Buffer, at: number) => 1 + bytes.readUInt32BE(at + 1);
+/** Of the message at `at`, whose length does not count the code. */
+const endOf = (bytes: Buffer, at: number) => at + 1 + bytes.readUInt32BE(at + 1);

@@ -14,6 +14,12 @@ import type { Row } from '../connection/result.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;
 
+/** Where a file of the server's log is, to measure what has not been read yet. */
+export interface LogFile {
+  name: string;
+  position: number;
+}
+
 /** Ids that administrators assign are small. */
 const LOWEST_SERVER_ID = 0x80000000;
 
@@ -226,9 +232,3 @@ export const purgedError = (position: string) =>
     'binlog_purged',
     `The server has removed the binary log after ${position || 'the position of the stream'} (binlog_expire_logs_seconds, PURGE BINARY LOGS). ${RESET_HINT}`,
   );
-
-/** Where a file of the server's log is, to measure what has not been read yet. */
-export interface LogFile {
-  name: string;
-  position: number;
-}

@@ -22,7 +22,7 @@ export class ReadAhead {
 
   /** Null: the end, or `until` is aborted and nothing is there. */
   async next(until?: AbortSignal): Promise<Buffer | null> {
-    await this.#something(until);
+    await this.#untilReady(until);
     const piece = this.#waiting.shift();
     if (piece) {
       this.#bytes -= piece.length;
@@ -33,7 +33,7 @@ export class ReadAhead {
     return null;
   }
 
-  async #something(until?: AbortSignal): Promise<void> {
+  async #untilReady(until?: AbortSignal): Promise<void> {
     const wake = () => this.#wake();
     const waits = () => this.#waiting.length === 0 && !this.#ended && !until?.aborted;
     until?.addEventListener('abort', wake);

@@ -1,6 +1,6 @@
 import type { ByteFormat, ByteStream, StreamState, Writer } from '../connectors/contract/connector.ts';
 import type { Attempt } from './attempt.ts';
-import { freeBytes } from '../platform/free-bytes.ts';
+import { freeBytes } from '../platform/memory/free-bytes.ts';
 import { CheckpointPace } from './pace/checkpoint-pace.ts';
 import { canMapCopyBinary, CopyBinaryMapper } from './copy/binary-mapper.ts';
 import { canMapCopyText, createCopyTextMapper } from './copy/text-mapper.ts';

@@ -6,7 +6,7 @@ import type { ByteFormat, ConnectorContext } from '../../server/connectors/contr
 import { fileDestination } from '../../server/connectors/file/destination.ts';
 import { openDuckDb } from '../../server/connectors/kits/duckdb/instance.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { heldMemory } from '../../server/platform/free-bytes.ts';
+import { heldMemory } from '../../server/platform/memory/held-memory.ts';
 import { requestOf, sourceConfig, streamNamed, targetOf, twoDatabases } from './postgres-support.ts';
 import { contextOf } from './places.ts';
 

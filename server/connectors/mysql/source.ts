@@ -1,4 +1,4 @@
-import { freeBytes } from '../../platform/free-bytes.ts';
+import { freeBytes } from '../../platform/memory/free-bytes.ts';
 import { datasetsCheck } from '../kits/sql/datasets.ts';
 import {
   type ByteFormat,

@@ -1,5 +1,5 @@
 import { edenGC } from 'bun:jsc';
-import { heldMemory } from '../../platform/free-bytes.ts';
+import { heldMemory } from '../../platform/memory/held-memory.ts';
 
 const MB = 1024 * 1024;
 const CEILING = 120 * MB;

@@ -1,4 +1,4 @@
-import { freeBytes } from '../../../platform/free-bytes.ts';
+import { freeBytes } from '../../../platform/memory/free-bytes.ts';
 import type { ChangeLines } from '../../contract/connector.ts';
 
 const INITIAL_BYTES = 64 * 1024;

@@ -1,4 +1,4 @@
-import { freeBytes } from '../../../platform/free-bytes.ts';
+import { freeBytes } from '../../../platform/memory/free-bytes.ts';
 import type { RowText } from './row-text.ts';
 import { type DriverCommand, type DriverConnection, type DriverPacket, TakenSocket } from './taken-socket.ts';
 

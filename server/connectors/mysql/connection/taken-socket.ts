@@ -1,4 +1,4 @@
-import { keepBytes } from '../../../platform/free-bytes.ts';
+import { keepBytes } from '../../../platform/memory/free-bytes.ts';
 import { SplitMessage } from '../../kits/sql/split-message.ts';
 import type { Duplex } from 'node:stream';
 

@@ -1,4 +1,4 @@
-import { freeBytes } from '../../../platform/free-bytes.ts';
+import { freeBytes } from '../../../platform/memory/free-bytes.ts';
 import type { ByteStream, Cell } from '../../contract/connector.ts';
 import { ConnectorError } from '../../contract/errors.ts';
 import type { Copied } from '../../kits/sql/rejects.ts';

@@ -1,4 +1,4 @@
-import { freeBytes } from '../../../platform/free-bytes.ts';
+import { freeBytes } from '../../../platform/memory/free-bytes.ts';
 import { SplitMessage } from '../../kits/sql/split-message.ts';
 import { lsnText, lsnValue } from '../connection/lsn.ts';
 import type { Received } from '../connection/replication-stream.ts';

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { keepBytes } from '../../../platform/free-bytes.ts';
+import { keepBytes } from '../../../platform/memory/free-bytes.ts';
 import { SIGNATURE, TRAILER } from './binary-copy.ts';
 
 /** The part of the driver's connection that COPY uses. */

@@ -1,5 +1,5 @@
 import type { ByteFormat, ByteStream, ConnectorContext, ReadRequest } from '../../contract/connector.ts';
-import { freeBytes } from '../../../platform/free-bytes.ts';
+import { freeBytes } from '../../../platform/memory/free-bytes.ts';
 import { periodic } from '../../../platform/periodic.ts';
 import { SIGNATURE, TRAILER } from '../connection/binary-copy.ts';
 import type { CopyOut, Piece } from '../connection/copy-out.ts';

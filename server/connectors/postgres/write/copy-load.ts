@@ -1,4 +1,4 @@
-import { freeBytes } from '../../../platform/free-bytes.ts';
+import { freeBytes } from '../../../platform/memory/free-bytes.ts';
 import type { ByteStream, Cell, ChangeLines, ConnectorContext } from '../../contract/connector.ts';
 import { decodeCopyText, encodeCopyText } from '../../cells/copy-text.ts';
 import { DataError } from '../../contract/errors.ts';

@@ -1,5 +1,5 @@
 import type { TargetColumn } from '../../../../contract/connector.ts';
-import { holdMemory } from '../../../../../platform/free-bytes.ts';
+import { holdMemory } from '../../../../../platform/memory/held-memory.ts';
 import type { Draft } from '../../stores/store.ts';
 import type { Segment } from '../format.ts';
 import { binaryColumn } from './binary-columns.ts';

@@ -39,6 +39,9 @@ const EPHEMERAL_SETTINGS = [
   'wal_compression=off',
   'max_wal_size=1GB',
   'shared_buffers=128MB',
+  // The files of tests that run at the same time keep a slot for each of their connections.
+  'max_replication_slots=60',
+  'max_wal_senders=60',
 ];
 
 /** The content of postmaster.pid. */

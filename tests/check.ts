@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path';
 import { FRUGAL } from './support/compiler.ts';
 import { fastFolder } from './support/fast-folder.ts';
 import { readTestReport } from './support/test-report.ts';
-import { stopTestServer, testServerUrl } from './support/postgres.ts';
+import { sharedServers, stopTestServers } from './support/postgres.ts';
 
 /**
  * Everything that must hold before a change is merged. The last line counts each static check and each test as one.
@@ -88,19 +88,19 @@ async function staticChecks(): Promise<void> {
   await step('document', () => run([process.execPath, 'tests/contract/lint.ts']));
 }
 
-/** All tests, on one PostgreSQL that lives until their end. */
+/** All tests, on servers that live until their end. */
 async function tests(): Promise<void> {
   const start = performance.now();
   const files = [...new Bun.Glob('tests/**/*.test.ts').scanSync({ cwd: ROOT })];
   try {
     const ok = await testFiles(files, {
-      TEST_DATABASE_URL: await testServerUrl('postgres'),
+      ...(await sharedServers()),
       TMPDIR: fastFolder(),
       ...FOR_SHORT_RUNS,
     });
     console.log(`${ok ? 'ok    ' : 'FAILED'} tests (${((performance.now() - start) / 1000).toFixed(1)} s)`);
   } finally {
-    await stopTestServer();
+    await stopTestServers();
   }
 }
 

@@ -7,13 +7,14 @@ import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { logServer } from '../support/postgres.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
 const service = await testDeps({ role: 'worker' });
 const { call } = testApi(service);
 const make = makerOf(call);
-const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
 const source = postgres(from.url, { max: 6, onnotice: () => {} });
 const target = postgres(to.url, { max: 2, onnotice: () => {} });
 const app = createApp(service.deps).listen({ hostname: '127.0.0.1', port: 0 });

@@ -10,6 +10,7 @@ import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { logServer } from '../support/postgres.ts';
 import { mariaDbMissing, testMariaDb } from '../support/mariadb.ts';
 import { runEnded } from '../support/pipeline.ts';
 import { makerOf, postgresParameters, uniqueName } from '../support/resources.ts';
@@ -25,7 +26,7 @@ const service = await testDeps({
 const { deps } = service;
 const { call } = testApi(service);
 const make = makerOf(call);
-const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
 const [source, target] = [from, to].map(({ url }) => postgres(url, { max: 1, onnotice: () => {} })) as [
   postgres.Sql,
   postgres.Sql,

@@ -17,6 +17,7 @@ import {
   targetOf,
   twoDatabases,
 } from './postgres-support.ts';
+import { logServer } from '../support/postgres.ts';
 
 export interface Follower {
   reader_id: string;
@@ -33,7 +34,7 @@ export interface Follower {
 
 /** Two databases and CDC consumers of one; slots and publications are dropped after each test. */
 export function followers() {
-  const sides = twoDatabases({ own_server: true });
+  const sides = twoDatabases(logServer);
   const made: string[] = [];
   let runs = 0;
   const context = (more: Partial<PostgresSourceConfig> = {}) =>

@@ -12,11 +12,12 @@ import {
   targetOf,
   twoDatabases,
 } from './postgres-support.ts';
+import { logServer } from '../support/postgres.ts';
 import { errorOf } from './writing.ts';
 import { truncated } from '../../server/connectors/contract/cells.ts';
 
 const STATE = { cursor: '00000000/00000001' };
-const sides = twoDatabases();
+const sides = twoDatabases(logServer);
 const run = (sql: string) => sides.destination.sql.unsafe(sql);
 let table = '';
 let count = 0;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { logServer } from '../support/postgres.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { pageRanges } from '../../server/connectors/postgres/read/ranges.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
@@ -17,7 +18,7 @@ import {
 /** Of `big`. */
 const ROWS = 10_249;
 
-const sides = twoDatabases();
+const sides = twoDatabases(logServer);
 const run = (sql: string) => sides.source.sql.unsafe(sql);
 let proxy: Awaited<ReturnType<typeof startTcpProxy>>;
 afterAll(() => proxy?.stop());

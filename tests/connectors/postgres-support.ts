@@ -21,7 +21,7 @@ import type {
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { directConnect } from '../../server/connector-runtime/sockets.ts';
 import { createPlainDatabase, type TestDatabase } from '../support/database.ts';
-import { type OwnServer, startOwnServer } from '../support/postgres.ts';
+import type { OwnServer } from '../support/postgres.ts';
 import { limitHangs } from '../support/hangs.ts';
 
 export interface Entry extends RequestRecord {
@@ -69,14 +69,13 @@ export interface Side {
   server: { host: string; port: number; database: string; username: string; password: string };
 }
 
-/** Two databases for the tests of one file: read them in tests only. */
-export function twoDatabases({ own_server = false } = {}): { source: Side; destination: Side } {
+/** Two databases for the tests of one file: read them in tests only. Default: on the server that all tests share. */
+export function twoDatabases(on?: () => Promise<Pick<OwnServer, 'url'>>): { source: Side; destination: Side } {
   limitHangs();
   const sides = {} as { source: Side; destination: Side };
   const made: { database: TestDatabase; sql: postgres.Sql }[] = [];
-  let server: OwnServer | undefined;
   beforeAll(async () => {
-    if (own_server) server = await startOwnServer();
+    const server = await on?.();
     for (const name of ['source', 'destination'] as const) {
       const database = await createPlainDatabase(server);
       const url = new URL(database.url);
@@ -99,7 +98,6 @@ export function twoDatabases({ own_server = false } = {}): { source: Side; desti
       await sql.end({ timeout: 5 });
       await database.drop();
     }
-    await server?.stop();
   });
   return sides;
 }

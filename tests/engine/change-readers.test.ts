@@ -5,13 +5,14 @@ import { accountConnectors, changeReaders, connectionStreams, connections, event
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { checkCdcConsumers } from '../../server/transfer/replication/watch-cdc-consumers.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { logServer } from '../support/postgres.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
 
 const service = await testDeps();
 const worker = await startWorker(service.deps);
-const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
 const source = postgres(from.url, { max: 2, onnotice: () => {} });
 const destination = postgres(to.url, { max: 2, onnotice: () => {} });
 

@@ -8,6 +8,7 @@ import { stateSetTo } from '../../server/runs/set-state.ts';
 import { checkCdcConsumers } from '../../server/transfer/replication/watch-cdc-consumers.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { logServer } from '../support/postgres.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
@@ -18,7 +19,7 @@ const PACE_MS = 5;
 const service = await testDeps({ config: { RETRY_BACKOFF_SECONDS: 0 } });
 const { db } = service.deps;
 const worker = await startWorker(service.deps);
-const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
 const source = postgres(from.url, { max: 4, onnotice: () => {} });
 const target = postgres(to.url, { max: 2, onnotice: () => {} });
 afterAll(async () => {

@@ -5,6 +5,7 @@ import { connectionRuns, connections, connectionStreams } from '../../db/schema/
 import { stateSetTo } from '../../server/runs/set-state.ts';
 import { releaseDeadWorkers } from '../../server/runs/worker-deaths.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { logServer } from '../support/postgres.ts';
 import { closeGate } from '../support/gate.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
@@ -18,7 +19,7 @@ const LARGE_TRANSACTION = isThorough ? 500_000 : 100_000;
 const PACE_MS = 5;
 
 const service = await testDeps();
-const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
 const source = postgres(from.url, { max: 1, onnotice: () => {} });
 const destination = postgres(to.url, { max: 1, onnotice: () => {} });
 afterAll(async () => {

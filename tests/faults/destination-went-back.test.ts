@@ -11,12 +11,13 @@ import { continuationOf } from '../../server/pipeline/destination-position.ts';
 import { stateSetTo } from '../../server/runs/set-state.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { logServer } from '../support/postgres.ts';
 import { getStreamRuns, makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 
 const service = await testDeps();
 const worker = await startWorker(service.deps);
-const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
 const source = postgres(from.url, { max: 1, onnotice: () => {} });
 const target = postgres(to.url, { max: 1, onnotice: () => {} });
 afterAll(async () => {

@@ -9,6 +9,7 @@ import { createIsolation } from '../../server/worker/isolate-stream.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { logServer } from '../support/postgres.ts';
 import { startHttpServer } from '../support/http-server.ts';
 import { makePipeline, type Pipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
@@ -154,7 +155,7 @@ test('a stream in a process of its own continues the trace of its job', async ()
 }, 180_000);
 
 test('streams that share a log have a span each, below that of the log', async () => {
-  const [from, to] = [await createPlainDatabase(), await createPlainDatabase()];
+  const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
   const source = postgres(from.url, { max: 1, onnotice: () => {} });
   const target = postgres(to.url, { max: 1, onnotice: () => {} });
   try {

@@ -8,7 +8,7 @@
  */
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
-import { stopTestServer } from '../support/postgres.ts';
+import { stopTestServers } from '../support/postgres.ts';
 import { runEndSteps } from '../support/at-end.ts';
 import { mustFinish } from '../support/must-finish.ts';
 import { anyCase, PAIRS, type Pair } from './cases.ts';
@@ -98,6 +98,6 @@ console.log(
 console.log(`${cases} cases, ${failures.length} with a silent difference, ${rate(cases)} cases/s`);
 await world.close();
 await runEndSteps();
-await stopTestServer();
+await stopTestServers();
 const done = [...tally.values()].reduce((sum, own) => sum + own.cases, 0);
 finish(failures.length === 0 && done === cases ? 0 : 1);

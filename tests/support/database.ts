@@ -31,7 +31,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 }
 
 /** An empty database, for sources and destinations. */
-export async function createPlainDatabase(server?: OwnServer): Promise<TestDatabase> {
+export async function createPlainDatabase(server?: Pick<OwnServer, 'url'>): Promise<TestDatabase> {
   return createDatabase('template template0 strategy file_copy', server);
 }
 
@@ -95,7 +95,7 @@ export function testConfig(dataDir: string): Config {
   });
 }
 
-async function createDatabase(clause: string, server?: OwnServer): Promise<TestDatabase> {
+async function createDatabase(clause: string, server?: Pick<OwnServer, 'url'>): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
   await onServer((admin) => admin.unsafe(`create database ${name} ${clause}`), server);
   const drop = async () => {
@@ -157,7 +157,7 @@ function fingerprint(): string {
   return hash.digest('hex').slice(0, 16);
 }
 
-async function onServer<T>(work: (admin: postgres.Sql) => Promise<T>, server?: OwnServer): Promise<T> {
+async function onServer<T>(work: (admin: postgres.Sql) => Promise<T>, server?: Pick<OwnServer, 'url'>): Promise<T> {
   const admin = postgres(server ? server.url('postgres') : await testServerUrl('postgres'), {
     max: 1,
     onnotice: () => {},

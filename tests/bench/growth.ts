@@ -92,24 +92,31 @@ async function firing({ service, control }: Installation): Promise<void> {
   await Bun.sleep(MINUTES * 60_000);
   const seconds = (performance.now() - begun) / 1000;
   const after = spent();
+  // One set of connections on both sides of the comparison: what became due in the last seconds may still be fired.
   const [found] = await control<
-    { due: number; fired: number; ended: number; bad: number; middle: number; late: number; last: number }[]
+    { due: number; fired: number; again: number; middle: number; late: number; last: number }[]
   >`
-    select (select count(*)::int from due where at < now() - interval '3 seconds') as due, count(*)::int as fired,
-      count(*) filter (where finished_at is not null)::int as ended,
-      count(*) filter (where status in ('failed', 'partially_succeeded'))::int as bad,
+    select count(*)::int as due, count(first)::int as fired, count(*) filter (where runs > 1)::int as again,
       percentile_disc(0.5) within group (order by delay) as middle, percentile_disc(0.95) within group (order by delay) as late,
       max(delay) as last
-    from (select r.*, extract(epoch from r.queued_at - due.at)::float8 as delay
-      from connection_runs r join due on due.id = r.connection_id) fired`;
+    from (
+      select first, runs, extract(epoch from first - at)::float8 as delay
+      from due cross join lateral (
+        select min(queued_at) as first, count(*) as runs from connection_runs where connection_id = due.id) ran
+      where at < now() - interval '3 seconds') fired`;
+  const [runs] = await control<{ ended: number; bad: number }[]>`
+    select count(*) filter (where finished_at is not null)::int as ended,
+      count(*) filter (where status in ('failed', 'partially_succeeded'))::int as bad
+    from connection_runs`;
   await second.stop();
-  if (!found) throw new Error('nothing was found');
+  if (!found || !runs) throw new Error('nothing was found');
   verdict(
-    found.late <= GOAL.late_seconds && found.fired >= found.due,
-    `${found.fired} of ${found.due} due runs fired ${found.middle.toFixed(2)} s (median), ${found.late.toFixed(2)} s (95 %), ` +
-      `${found.last.toFixed(2)} s (last) after they were due, goal ${GOAL.late_seconds} (95 %)`,
+    found.late <= GOAL.late_seconds && found.fired === found.due && found.again === 0,
+    `${found.fired} of ${found.due} due connections fired ${found.middle.toFixed(2)} s (median), ` +
+      `${found.late.toFixed(2)} s (95 %), ${found.last.toFixed(2)} s (last) after they were due, ` +
+      `goal ${GOAL.late_seconds} (95 %); ${found.again} fired more than once, goal 0`,
   );
-  console.log(`${(found.ended / seconds).toFixed(1)} runs ended a second; ${found.bad} failed`);
+  console.log(`${(runs.ended / seconds).toFixed(1)} runs ended a second; ${runs.bad} failed`);
   const of = (what: keyof typeof before) => `${what} ${((after[what] - before[what]) / seconds).toFixed(2)}`;
   console.log(`cores used: ${of('service')}, ${of('second')}, ${of('PostgreSQL')}`);
 }

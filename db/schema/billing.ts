@@ -111,6 +111,36 @@ export const connectionMonths = pgTable(
   ],
 );
 
+/**
+ * Usage of each stream by UTC day, for days in `account_days`: a stream that runs every minute has 1,440 entries a day in the
+ * ledger. Days follow a little later than in `account_days`. Derived from the ledger, and read instead of it.
+ */
+export const streamDays = pgTable(
+  'stream_days',
+  {
+    account_id: accountId(),
+    /** Without a foreign key: usage outlives the connection. */
+    connection_id: uuid('connection_id').notNull(),
+    day: date('day', { mode: 'string' }).notNull(),
+    stream_name: text('stream_name').notNull(),
+    rows_free: bigint('rows_free', { mode: 'number' }).notNull(),
+    rows_paid: bigint('rows_paid', { mode: 'number' }).notNull(),
+    credits_used: bigint('credits_used', { mode: 'number' }).notNull(),
+    credits_free: bigint('credits_free', { mode: 'number' }).notNull(),
+    bytes_loaded: bigint('bytes_loaded', { mode: 'number' }).notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.connection_id, t.day, t.stream_name] }),
+    // The last day of an account, and index-only scans for rows by connection.
+    index('stream_days_account').on(t.account_id, t.day, t.connection_id, t.rows_free, t.rows_paid),
+    check(
+      'stream_days_counts',
+      sql`${t.rows_free} >= 0 and ${t.rows_paid} >= 0 and ${t.credits_used} >= 0 and ${t.credits_free} >= 0
+        and ${t.bytes_loaded} >= 0`,
+    ),
+  ],
+);
+
 /** Notices about plan limits. Each threshold is announced once per account and billing period. */
 export const planLimitNotices = pgTable(
   'plan_limit_notices',

@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts';
 import { LIVE_RUN } from '../pipeline/run-states.ts';
 import { type DaySpan, addDays, utcDay } from '../platform/utc-days.ts';
 import { type AccountDays, RUN_SUMS, daysOfAccount, lastClosedDay, runsOf } from './closed-days.ts';
+import { sumStreamDays } from './stream-days.ts';
 
 /** An entry of the ledger has the day of its statement, and the transaction gets its id a moment later. */
 const MARGIN_MS = 3_600_000;
@@ -12,8 +13,8 @@ const MAX_DAYS = 31;
 const PAUSE_MS = 50;
 
 /**
- * Sums the days of each account that are over and whose runs have all ended into `account_days` and `connection_months`.
- * Any number of workers may do it. Workers of earlier releases write the ledger and the runs as before, and days are
+ * Sums the days of each account that are over and whose runs have all ended into `account_days` and `connection_months`,
+ * then their streams into `stream_days`. Any number of workers may do it. Workers of earlier releases write the ledger and the runs as before, and days are
  * closed by what these contain.
  */
 export async function closeDays({ db }: Pick<Deps, 'db'>): Promise<void> {
@@ -23,8 +24,9 @@ export async function closeDays({ db }: Pick<Deps, 'db'>): Promise<void> {
       await closeDaysOf(db, daysOfAccount(account_id, days));
       await Bun.sleep(PAUSE_MS);
     }
-    if (open.length === 0) return;
+    if (open.length === 0) break;
   }
+  await sumStreamDays(db);
 }
 
 /** Accounts with usage or runs on days that can be closed, with the first such day and at most a month of them. */

@@ -19,6 +19,20 @@ export const daysOfAccount = (account_id: string, { start, end }: DaySpan): Acco
 export const lastClosedDay = (account_id: SQL): SQL => sql`(
   select coalesce(max(day), '-infinity') from account_days where account_id = ${account_id})`;
 
+/** The last day that `stream_days` holds of an account; later ones are read from the ledger. */
+export const lastStreamDay = (account_id: SQL): SQL => sql`(
+  select coalesce(max(day), '-infinity') from stream_days where account_id = ${account_id})`;
+
+/** For a FROM clause: usage by `connection_id`, `day` and `stream_name`. Several rows may have the same three. */
+export function streamUsageOfDays({ account_id, start, end }: AccountDays): SQL {
+  const columns = sql`connection_id, day, stream_name, rows_free, rows_paid, credits_used, credits_free, bytes_loaded`;
+  return sql`(
+    select ${columns} from stream_days where account_id = ${account_id} and day between ${start} and ${end}
+    union all
+    select ${columns} from usage_ledger
+    where account_id = ${account_id} and day between greatest(${start}, ${lastStreamDay(account_id)} + 1) and ${end})`;
+}
+
 const openPart = ({ account_id, start, end }: AccountDays): AccountDays => ({
   account_id,
   start: sql`greatest(${start}, ${lastClosedDay(account_id)} + 1)`,

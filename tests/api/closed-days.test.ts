@@ -1,7 +1,14 @@
 import { beforeEach, expect, test } from 'bun:test';
-import { eq, max } from 'drizzle-orm';
+import { eq, gt, max } from 'drizzle-orm';
 import fc from 'fast-check';
-import { accountDays, connectionMonths, connectionRuns, runDays, usageLedger } from '../../db/schema/index.ts';
+import {
+  accountDays,
+  connectionMonths,
+  connectionRuns,
+  runDays,
+  streamDays,
+  usageLedger,
+} from '../../db/schema/index.ts';
 import { closeDays } from '../../server/billing/close-days.ts';
 import { addDays, utcDay } from '../../server/platform/utc-days.ts';
 import { deleteOldHistory } from '../../server/worker/delete-old-history.ts';
@@ -23,7 +30,8 @@ const today = utcDay(new Date());
 const ago = (days: number) => addDays(today, -days);
 
 beforeEach(async () => {
-  for (const table of [accountDays, connectionMonths, runDays, connectionRuns, usageLedger]) await db.delete(table);
+  for (const table of [accountDays, connectionMonths, streamDays, runDays, connectionRuns, usageLedger])
+    await db.delete(table);
 });
 
 let number = 0;
@@ -77,7 +85,8 @@ test('every answer is the same before and after its days are closed, and while t
   const range = fc.tuple(fc.nat(130), fc.nat(130)).map(([a, b]): [number, number] => (a > b ? [a, b] : [b, a]));
   await fc.assert(
     fc.asyncProperty(fc.array(fact, { minLength: 1, maxLength: 30 }), range, fact, async (facts, [from, to], late) => {
-      for (const table of [accountDays, connectionMonths, connectionRuns, usageLedger]) await db.delete(table);
+      for (const table of [accountDays, connectionMonths, streamDays, connectionRuns, usageLedger])
+        await db.delete(table);
       const ask = () =>
         Promise.all([
           totals(from, to),
@@ -112,6 +121,30 @@ test('a closed day is read from its sums', async () => {
   await db.delete(usageLedger);
   await db.delete(connectionRuns);
   expect(await totals(60, 0)).toEqual(before);
+});
+
+test('usage by connection is read from the sums of its streams, also of days that an older worker has closed', async () => {
+  for (const rows of [3, 4]) await add({ days: 70, connection: 0, rows, status: 'succeeded' });
+  await add({ days: 41, connection: 0, rows: 2, status: 'succeeded' });
+  await add({ days: 40, connection: 1, rows: 5, status: 'succeeded' });
+  const read = async () => [
+    await byConnection(42, 40),
+    await byConnection(42, 40, '&limit=1'),
+    await byConnection(90, 0),
+  ];
+  const before = await read();
+  await closeDays(deps);
+  // An older worker closes days and leaves the streams to others.
+  await db.delete(streamDays).where(gt(streamDays.day, ago(70)));
+  expect(await read()).toEqual(before);
+  await closeDays(deps);
+  expect((await db.select().from(streamDays)).map(({ day, rows_paid }) => [day, rows_paid]).toSorted()).toEqual([
+    [ago(70), 7],
+    [ago(41), 2],
+    [ago(40), 5],
+  ]);
+  await db.delete(usageLedger);
+  expect(await read()).toEqual(before);
 });
 
 test('a day stays open while a run of it is live', async () => {

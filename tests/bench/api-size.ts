@@ -1,7 +1,8 @@
 /**
- * `bun tests/bench/api-size.ts [share]`: duration of each list and get in an account with 10,000 connections, 1M runs
- * and 1M events, against an account of that share of the size (default 0.01), by item where there is no limit; and the
- * time to the first byte of streams. In this process, one request at a time. Needs Debian's postgresql-15.
+ * `bun tests/bench/api-size.ts [share] [connections]`: duration of each list and get in an account with 10,000
+ * connections, 1M runs and 1M events, against an account of that share of the size (default 0.01), by item where there is
+ * no limit; and the time to the first byte of streams. With `connections`, both accounts have that many, so that only
+ * runs and events differ. In this process, one request at a time. Needs Debian's postgresql-15.
  */
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -22,6 +23,8 @@ import { median, verdict } from './report.ts';
 import { scratchFolder } from './scratch.ts';
 
 const SHARE = Number(process.argv[2] ?? 0.01);
+/** 0: by share. */
+const CONNECTIONS = Number(process.argv[3] ?? 0);
 const FULL: Size = { connections: 10_000, runs: 1_000_000, events: 1_000_000 };
 const PAGE = 50;
 const ROUNDS = 25;
@@ -42,13 +45,13 @@ const scratch = scratchFolder();
 const cluster = await startCluster();
 const contract = readContract();
 const scaled = (share: number): Size => ({
-  connections: FULL.connections * share,
+  connections: CONNECTIONS || FULL.connections * share,
   runs: FULL.runs * share,
   events: FULL.events * share,
 });
 try {
   const small = await openAccount('small', scaled(SHARE));
-  const large = await openAccount('large', FULL);
+  const large = await openAccount('large', scaled(1));
   console.log(`ms a request, pages of ${PAGE}: at ${SHARE * 100} %, in full; medians of ${ROUNDS}`);
   for (const [place, { name, template }] of small.reads.entries()) {
     const taken: [Answer[], Answer[]] = [[], []];

@@ -23,7 +23,7 @@ const MOST_COUNTED = 10_002;
 /** Answers about the whole account read its connections with their last runs, and the requested days. */
 const MOST_OF_ALL = SIZE.connections * 10;
 const LARGE = ['connections', 'connection_streams', 'connection_runs', 'stream_runs', 'network_log_segments'];
-LARGE.push('events', 'cases', 'usage_ledger');
+LARGE.push('events', 'cases', 'usage_ledger', 'stream_days');
 
 const contract = readContract();
 const service = await testDeps();

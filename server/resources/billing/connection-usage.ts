@@ -3,8 +3,8 @@ import { accountConnectors, connections } from '../../../db/schema/index.ts';
 import { addDays, type DaySpan, daysIn, utcDay } from '../../platform/utc-days.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { checkDays } from '../../api/usage-range.ts';
-import { rowsByConnection, usageByConnectionDay, usageByStream } from './ledger.ts';
-import { rankConnections } from './rank-connections.ts';
+import { rowsByConnection, usageByConnection, usageByDay } from './ledger.ts';
+import { countRanked, rankConnections } from './rank-connections.ts';
 import type { ConnectionUsageSchema, UsageDays } from './schema.ts';
 import { round, seriesOf, total } from './sums.ts';
 
@@ -19,50 +19,45 @@ export async function connectionUsage(
   const days = { start: input.start_date, end: input.end_date };
   checkDays(days);
   const { account_id } = ctx.principal;
-  const ranked = await rankConnections(ctx.db, { account_id, days }, { limit, offset });
-  ctx.setHeader('X-Total-Count', String(ranked[0]?.count ?? (await countRanked(ctx, days, offset))));
+  const account = { account_id, days };
+  const [ranked, count, all] = await Promise.all([
+    rankConnections(ctx.db, account, { limit, offset }),
+    countRanked(ctx.db, account),
+    usageByDay(ctx.db, account),
+  ]);
+  ctx.setHeader('X-Total-Count', String(count));
   const ids = ranked.map((row) => row.connection_id);
   // Only a page is filtered by ids: for all connections, the list would be long and exclude nothing.
-  const scope = { account_id, days, ...(limit !== undefined && { ids }) };
-  const [byDay, byStream, before, facts] = await Promise.all([
-    usageByConnectionDay(ctx.db, scope),
-    usageByStream(ctx.db, scope),
+  const scope = { ...account, ...(limit !== undefined && { ids }) };
+  const [sums, rowsBefore, facts] = await Promise.all([
+    usageByConnection(ctx.db, scope),
     rowsByConnection(ctx.db, { ...scope, days: daysBefore(days, utcDay(ctx.deps.now())) }),
     connectionFacts(ctx, ids),
   ]);
-  const amounts = Map.groupBy(byDay, (row) => row.connection_id);
-  const streams = Map.groupBy(byStream, (row) => row.connection_id);
-  const rowsBefore = new Map(before.map((row) => [row.connection_id, row.rows]));
-  return ranked.flatMap(({ connection_id: id, runs, all_rows }): ConnectionUsageSchema[] => {
+  const all_rows = total(all).rows_total;
+  const byConnection = Map.groupBy(sums, (row) => row.connection_id);
+  return ranked.flatMap(({ connection_id: id, runs }): ConnectionUsageSchema[] => {
     const connection = facts.get(id);
     if (!connection) return [];
-    const own = total(amounts.get(id) ?? []);
+    const own = byConnection.get(id) ?? [];
+    const byDay = own.flatMap((row) => (row.day === null ? [] : [{ ...row, day: row.day }]));
+    const usage = total(byDay);
     return [
       {
         ...connection,
-        ...own,
+        ...usage,
         runs,
-        percent_of_total: all_rows === 0 ? 0 : round((own.rows_total / all_rows) * 100, 2),
-        previous_period_change_percent: changePercent(rowsBefore.get(id) ?? 0, own.rows_total),
-        series: seriesOf(days, amounts.get(id) ?? []),
-        streams: (streams.get(id) ?? []).map(({ stream_name, rows_free, rows_paid, credits_used }) => ({
-          stream_name,
-          rows: rows_free + rows_paid,
-          credits: credits_used,
-        })),
+        percent_of_total: all_rows === 0 ? 0 : round((usage.rows_total / all_rows) * 100, 2),
+        previous_period_change_percent: changePercent(rowsBefore.get(id) ?? 0, usage.rows_total),
+        series: seriesOf(days, byDay),
+        streams: own.flatMap(({ stream_name, rows_free, rows_paid, credits_used }) =>
+          stream_name === null ? [] : [{ stream_name, rows: rows_free + rows_paid, credits: credits_used }],
+        ),
       },
     ];
   });
 }
 
-/** The total count when the page is empty: beyond the last page no row carries it. */
-async function countRanked(ctx: Ctx, days: DaySpan, offset: number): Promise<number> {
-  if (offset === 0) return 0;
-  const scope = { account_id: ctx.principal.account_id, days };
-  return (await rankConnections(ctx.db, scope, { limit: 1, offset: 0 }))[0]?.count ?? 0;
-}
-
-/** The same number of days, ending on the day before. */
 /** The preceding days that are compared: as many as have begun, since days to come have no rows yet. */
 function daysBefore(days: DaySpan, today: string): DaySpan {
   const start = addDays(days.start, -daysIn(days));

@@ -1,7 +1,6 @@
-import { and, between, type Column, eq, inArray, sql } from 'drizzle-orm';
-import { usageLedger } from '../../../db/schema/index.ts';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Db } from '../../../db/types.ts';
-import { daysOfAccount, runsOfDays, usageOfDays } from '../../billing/closed-days.ts';
+import { daysOfAccount, runsOfDays, streamUsageOfDays, usageOfDays } from '../../billing/closed-days.ts';
 import type { DaySpan } from '../../platform/utc-days.ts';
 import type { Usage } from './schema.ts';
 
@@ -13,22 +12,9 @@ export interface Scope {
   ids?: string[];
 }
 
-const sum = (column: Column) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
-
-const SUMS = {
-  rows_free: sum(usageLedger.rows_free),
-  rows_paid: sum(usageLedger.rows_paid),
-  credits_used: sum(usageLedger.credits_used),
-  credits_free: sum(usageLedger.credits_free),
-  bytes_loaded: sum(usageLedger.bytes_loaded),
-};
-
-const within = ({ account_id, days, ids }: Scope) =>
-  and(
-    eq(usageLedger.account_id, account_id),
-    between(usageLedger.day, days.start, days.end),
-    ids && inArray(usageLedger.connection_id, ids),
-  );
+const usageWithin = ({ account_id, days, ids }: Scope): SQL => sql`
+  ${streamUsageOfDays(daysOfAccount(account_id, days))} used
+  ${ids ? sql`where connection_id = any(${sql.param(ids)}::uuid[])` : sql``}`;
 
 /** Sums of the account by day and kind. */
 export interface DayUsage extends Omit<Usage, 'rows_total'> {
@@ -45,33 +31,31 @@ export async function usageByDay(db: Db, { account_id, days }: Scope): Promise<D
   return [...rows];
 }
 
-/** Sums by connection and day. */
-export const usageByConnectionDay = (db: Db, scope: Scope) =>
-  db
-    .select({ connection_id: usageLedger.connection_id, day: usageLedger.day, ...SUMS })
-    .from(usageLedger)
-    .where(within(scope))
-    .groupBy(usageLedger.connection_id, usageLedger.day);
+/** Sums of a connection, either by `day` or by `stream_name`; the other one is null. */
+export interface ConnectionSums extends Omit<Usage, 'rows_total'> {
+  connection_id: string;
+  day: string | null;
+  stream_name: string | null;
+}
 
-/** Sums by connection and stream, most rows first. */
-export const usageByStream = (db: Db, scope: Scope) =>
-  db
-    .select({ connection_id: usageLedger.connection_id, stream_name: usageLedger.stream_name, ...SUMS })
-    .from(usageLedger)
-    .where(within(scope))
-    .groupBy(usageLedger.connection_id, usageLedger.stream_name)
-    .orderBy(sql`sum(rows_free + rows_paid) desc`, usageLedger.stream_name);
+/** Sums by connection and day, and by connection and stream, most rows first: both from one scan. */
+export async function usageByConnection(db: Db, scope: Scope): Promise<ConnectionSums[]> {
+  const rows = await db.execute<ConnectionSums & Record<string, unknown>>(sql`
+    select connection_id, day::text, stream_name, sum(rows_free)::float8 as rows_free, sum(rows_paid)::float8 as rows_paid,
+      sum(credits_used)::float8 as credits_used, sum(credits_free)::float8 as credits_free,
+      sum(bytes_loaded)::float8 as bytes_loaded
+    from ${usageWithin(scope)}
+    group by grouping sets ((connection_id, day), (connection_id, stream_name))
+    order by sum(rows_free + rows_paid) desc, stream_name`);
+  return [...rows];
+}
 
 /** Rows by connection. */
-export const rowsByConnection = (db: Db, scope: Scope) =>
-  db
-    .select({
-      connection_id: usageLedger.connection_id,
-      rows: sql`sum(${usageLedger.rows_free} + ${usageLedger.rows_paid})`.mapWith(Number),
-    })
-    .from(usageLedger)
-    .where(within(scope))
-    .groupBy(usageLedger.connection_id);
+export async function rowsByConnection(db: Db, scope: Scope): Promise<Map<string, number>> {
+  const found = await db.execute<{ connection_id: string; rows: number }>(sql`
+    select connection_id, sum(rows_free + rows_paid)::float8 as rows from ${usageWithin(scope)} group by connection_id`);
+  return new Map(found.map(({ connection_id, rows }) => [connection_id, rows]));
+}
 
 /** The runs created on these days, with those of deleted connections. */
 export async function countRuns(db: Db, { account_id, days }: Scope) {

@@ -1,6 +1,6 @@
 import type { ApiClient } from '../api.ts';
 import type { Cli } from './context.ts';
-import { type Outcome, CommandError } from './exit.ts';
+import { CommandError, type Outcome } from './exit.ts';
 import { colouredStatus, duration, number, printable } from './style.ts';
 import type { Run, StreamRun } from './run.ts';
 

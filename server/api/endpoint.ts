@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Declared, inputParser, refuseSharedKeys } from './request-parser.ts';
 import { procedure } from './procedure.ts';
-import type { Endpoint, BodyType, Method, ErrorStatus } from './endpoint-meta.ts';
+import type { BodyType, Endpoint, ErrorStatus, Method } from './endpoint-meta.ts';
 
 // oxlint-disable-next-line typescript/no-generated-empty-object-type -- a shape without keys is meant
 type NoKeys = Record<never, never>;

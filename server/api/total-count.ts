@@ -1,6 +1,5 @@
-import { sql } from 'drizzle-orm';
+import { sql, type SQL } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
-import type { SQL } from 'drizzle-orm';
 import type { Db } from '../../db/types.ts';
 
 const EXACT_UP_TO = 10_000;

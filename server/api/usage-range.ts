@@ -5,8 +5,8 @@ import {
   addMonths,
   billingPeriod,
   billingPeriodBefore,
-  type DaySpan,
   daysIn,
+  type DaySpan,
   monthOf,
 } from '../platform/utc-days.ts';
 import { day } from './wire-types.ts';

@@ -1,9 +1,9 @@
 import { and, eq } from 'drizzle-orm';
-import { planLimitNotices, COUNTED_LIMITS } from '../../db/schema/index.ts';
+import { COUNTED_LIMITS, planLimitNotices } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { emitLimitCleared } from '../events/billing-events.ts';
-import { type CountedLimit } from '../pipeline/billing-plans.ts';
+import type { CountedLimit } from '../pipeline/billing-plans.ts';
 import { type AccountPlan, readAccountPlan } from './account-plan.ts';
 import { creditsUsed } from './credits.ts';
 import { countOf } from './usage-counts.ts';

@@ -1,8 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
-  type ConnectionRow,
   catalogStreams,
+  type ConnectionRow,
   connectionStreams,
   type StreamRow,
 } from '../../db/schema/index.ts';

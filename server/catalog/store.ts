@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull, type SQL, sql, type SQLWrapper } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,

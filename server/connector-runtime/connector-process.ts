@@ -15,7 +15,7 @@ import { ConfigurationError } from '../connectors/contract/errors.ts';
 import { parseParameters } from '../connectors/contract/parameters.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { type ParentCalls, serveJobs } from '../platform/limited-process/child.ts';
-import { type BuiltConnector, buildConnector, type ConnectorServices, networkFor } from './build-connector.ts';
+import { buildConnector, type BuiltConnector, type ConnectorServices, networkFor } from './build-connector.ts';
 import type {
   CallJob,
   ConnectorItem,

@@ -3,7 +3,7 @@ import { authenticate, type Credentials } from '../api/authentication.ts';
 import type { Deps } from '../deps.ts';
 import { describeError } from '../api/error-response.ts';
 import { badRequest, RequestShapeError } from '../platform/errors.ts';
-import { claimKey, type KeyedRequest, keepAnswer, releaseKey } from '../api/idempotency-keys.ts';
+import { claimKey, keepAnswer, type KeyedRequest, releaseKey } from '../api/idempotency-keys.ts';
 import { readBytes } from './body.ts';
 import type { Handler } from './edge.ts';
 import type { HttpExchange } from './exchange.ts';

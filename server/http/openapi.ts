@@ -1,6 +1,10 @@
 import { z } from 'zod';
-import { createDocument } from 'zod-openapi';
-import type { ZodOpenApiMediaTypeObject, ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
+import {
+  createDocument,
+  type ZodOpenApiMediaTypeObject,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiPathsObject,
+} from 'zod-openapi';
 import { appRouter } from '../router.ts';
 import { IDEMPOTENCY_HEADER } from './idempotency.ts';
 import { WEBHOOKS } from './openapi-webhooks.ts';

@@ -1,7 +1,7 @@
 import type { ConnectionRow, StreamRow } from '../../db/schema/index.ts';
 import type { StreamSchema } from '../connectors/contract/connector.ts';
 import { type Overrides, withCatalogChoices } from './overrides.ts';
-import { composeChanges, type SchemaChange, sameThing } from './schema-diff.ts';
+import { composeChanges, sameThing, type SchemaChange } from './schema-diff.ts';
 import { isLeftOut, judge, leftOut, takesOver, type Verdict } from './schema-policy.ts';
 import { type FieldChoice, tableName } from './transfer-plan.ts';
 

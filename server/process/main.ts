@@ -6,7 +6,7 @@ import { readSettings } from '../platform/settings-by-reference.ts';
 import { readWorkerFlags } from '../worker/worker-command.ts';
 import type { Bootstrapped } from './bootstrap.ts';
 import { OPERATOR_COMMANDS } from './commands/operator-commands.ts';
-import { handleSignals, SILENT_AT_END, type Shutdown } from './shutdown.ts';
+import { handleSignals, type Shutdown, SILENT_AT_END } from './shutdown.ts';
 import { superviseWorker } from './supervise.ts';
 
 // Each mode loads only what it runs, at its start: the worker needs no web server, the API no engine, and the supervisor

@@ -2,10 +2,10 @@ import { and, eq, getTableColumns, sql } from 'drizzle-orm';
 import {
   connectionStreams,
   type RunRow,
+  snapshots,
   type StoredLogLine,
   type StoredWarning,
   type StreamRunRow,
-  snapshots,
   streamRuns,
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';

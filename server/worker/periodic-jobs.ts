@@ -11,7 +11,7 @@ import { retestConnectors } from '../runs/retest-connectors.ts';
 import { deleteOldHistory } from './delete-old-history.ts';
 import { sendDailyDigests } from './daily-digest.ts';
 import { announceDelays } from './data-delays.ts';
-import { announceExpiringCredentials, announceEndingFreePeriods } from './expiry-notices.ts';
+import { announceEndingFreePeriods, announceExpiringCredentials } from './expiry-notices.ts';
 import { recoverStuckVerifications } from '../transfer/verification/recover-stuck-verifications.ts';
 import { deleteOldConsents } from '../connector-runtime/consent/delete-old-consents.ts';
 import { deleteOldExports } from '../exports/export-metadata.ts';

@@ -15,7 +15,7 @@ import { deliverActionJob } from '../automation/delivery/deliver.ts';
 import { createSnapshotKeepers } from '../transfer/one-moment/keep-snapshots.ts';
 import { publishTablesJob } from '../transfer/one-moment/publish-tables.ts';
 import { reportLineageJob } from '../transfer/lineage/report-lineage.ts';
-import { executeStreamJob, checkForStop } from '../transfer/execute-stream.ts';
+import { checkForStop, executeStreamJob } from '../transfer/execute-stream.ts';
 import { STOP_CHANNEL } from '../runs/stop.ts';
 import { startScheduler } from '../runs/schedule-tick.ts';
 import { serveMetrics } from './metrics/serve-metrics.ts';

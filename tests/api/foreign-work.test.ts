@@ -7,7 +7,7 @@ import { onDuckDb } from '../connectors/duckdb-places.ts';
 import { manifestOf, streamOf } from '../connectors/manifest-support.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
-import { base_url, FOREIGN_INPUTS, foreign_host, stopForeignServer } from '../support/foreign-inputs.ts';
+import { base_url, foreign_host, FOREIGN_INPUTS, stopForeignServer } from '../support/foreign-inputs.ts';
 import { childrenMs } from '../support/processes.ts';
 import { uniqueName } from '../support/resources.ts';
 import { until } from '../support/until.ts';

@@ -1,7 +1,6 @@
 import { type Cluster, startCluster } from './cluster.ts';
 import { median, record, type Times } from './report.ts';
-import type { Service } from './service.ts';
-import { runToEnd } from './service.ts';
+import { runToEnd, type Service } from './service.ts';
 
 /** Processor seconds. `mover`: the worker, or the commands of a peer. */
 interface Work {

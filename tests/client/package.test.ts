@@ -20,8 +20,7 @@ const installed = join(folder, 'node_modules/data-pipelines-client');
 const COMPILER = join(import.meta.dir, '../../node_modules/.bin/tsc');
 
 const PROGRAM = `
-import { createApiClient, isApiError, verifyWebhook } from 'data-pipelines-client';
-import type { RouterInputs, RouterOutputs } from 'data-pipelines-client';
+import { createApiClient, isApiError, type RouterInputs, type RouterOutputs, verifyWebhook } from 'data-pipelines-client';
 
 const api = createApiClient('http://127.0.0.1:1', 'key');
 const listed: RouterOutputs['connections']['list'] = await api.connections.list.query();

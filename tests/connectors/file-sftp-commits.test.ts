@@ -9,7 +9,7 @@ import { fileSource } from '../../server/connectors/file/source.ts';
 import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { relayRequests } from '../support/sftp-requests.ts';
-import { startSshd, sshdMissing } from '../support/sshd.ts';
+import { sshdMissing, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import type { SourceTestContext } from './file-support.ts';
 import { s3Target } from './s3-target.ts';

@@ -10,7 +10,7 @@ import {
 import { fileSource } from '../../server/connectors/file/source.ts';
 import { SftpSession } from '../../server/connectors/kits/files/stores/sftp/session.ts';
 import { generateSshKey } from '../../server/platform/ssh-keys.ts';
-import { startSshd, sshdMissing } from '../support/sshd.ts';
+import { sshdMissing, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import { readFiles, type SourceTestContext } from './file-support.ts';
 import { requestOf } from './reading.ts';

@@ -2,13 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type {
+  AnyConnector,
   Cell,
   ConnectorContext,
   RequestRecord,
   ResponseRecord,
   StreamState,
+  SyncMode,
 } from '../../server/connectors/contract/connector.ts';
-import { type AnyConnector, type SyncMode } from '../../server/connectors/contract/connector.ts';
 import { fileDestination } from '../../server/connectors/file/destination.ts';
 import type { FileSourceConfig } from '../../server/connectors/kits/files/settings/files.ts';
 import { fileSource } from '../../server/connectors/file/source.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import { connections, events } from '../../db/schema/index.ts';
-import { minutesLate, announceDelays } from '../../server/worker/data-delays.ts';
+import { announceDelays, minutesLate } from '../../server/worker/data-delays.ts';
 import { evaluatePending } from '../../server/automation/evaluation/evaluation-loop.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { and, eq } from 'drizzle-orm';
 import { accountConnectors, accounts, events } from '../../db/schema/index.ts';
-import { announceExpiringCredentials, announceEndingFreePeriods } from '../../server/worker/expiry-notices.ts';
+import { announceEndingFreePeriods, announceExpiringCredentials } from '../../server/worker/expiry-notices.ts';
 import type { EventKind } from '../../server/events/kinds.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import {
+  covers,
   dayIn,
   dayStart,
-  covers,
   overlaps,
-  SPLIT_UNITS,
   splitDays,
+  SPLIT_UNITS,
   windowOf,
 } from '../../server/pipeline/custom-run/windows.ts';
 import { addDays, daysIn } from '../../server/platform/utc-days.ts';

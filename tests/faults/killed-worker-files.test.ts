@@ -5,7 +5,7 @@ import { generateSshKey } from '../../server/platform/ssh-keys.ts';
 import { testDeps } from '../support/database.ts';
 import { getRun, getStreamRuns, makePipeline, networkLog, runEnded } from '../support/pipeline.ts';
 import { startS3 } from '../support/s3.ts';
-import { startSshd, sshdMissing } from '../support/sshd.ts';
+import { sshdMissing, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import { spawnWorker } from '../support/worker-process.ts';
 

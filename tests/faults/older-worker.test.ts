@@ -7,10 +7,10 @@ import { closeDeps, createDeps } from '../../server/deps.ts';
 import { bootstrap } from '../../server/process/bootstrap.ts';
 import {
   createPlainDatabase,
+  testConfig,
   type TestDatabase,
   type TestDeps,
   TEST_API_KEY,
-  testConfig,
 } from '../support/database.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { temporaryFolder } from '../support/postgres.ts';

@@ -5,7 +5,7 @@ import { type Database, openDatabase } from '../../db/index.ts';
 import { environmentOf } from '../../server/platform/config.ts';
 import { openLog } from '../../server/platform/log.ts';
 import { superviseWorker } from '../../server/process/supervise.ts';
-import { createTestDatabase, type TestDatabase, testConfig } from '../support/database.ts';
+import { createTestDatabase, testConfig, type TestDatabase } from '../support/database.ts';
 import { temporaryFolder } from '../support/postgres.ts';
 import { isAlive } from '../support/processes.ts';
 import { until } from '../support/until.ts';

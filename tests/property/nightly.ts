@@ -11,7 +11,7 @@ import fc from 'fast-check';
 import { stopTestServers } from '../support/postgres.ts';
 import { runEndSteps } from '../support/at-end.ts';
 import { mustFinish } from '../support/must-finish.ts';
-import { anyCase, PAIRS, type Pair } from './cases.ts';
+import { anyCase, type Pair, PAIRS } from './cases.ts';
 import { type Outcome, runCase } from './run-case.ts';
 import { openWorld } from './world.ts';
 

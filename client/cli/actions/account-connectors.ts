@@ -1,6 +1,6 @@
 import type { ApiClient } from '../../api.ts';
 import { askChoice, askText } from '../ask.ts';
-import { askParameter, askParameters, type Values, valueOf } from '../ask-parameters.ts';
+import { askParameter, askParameters, valueOf, type Values } from '../ask-parameters.ts';
 import type { Cli } from '../context.ts';
 import { CommandError, UsageError } from '../exit.ts';
 import { pick, pickWhole } from '../find.ts';

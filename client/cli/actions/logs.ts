@@ -1,5 +1,5 @@
 import type { Cli } from '../context.ts';
-import { type Outcome, CommandError } from '../exit.ts';
+import { CommandError, type Outcome } from '../exit.ts';
 import type { Style } from '../style.ts';
 import { findRun } from './runs.ts';
 

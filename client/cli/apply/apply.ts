@@ -1,6 +1,6 @@
 import { requireConfirmation } from '../actions/session.ts';
 import type { Cli } from '../context.ts';
-import { describeFailure, CommandError, UsageError } from '../exit.ts';
+import { CommandError, describeFailure, UsageError } from '../exit.ts';
 import { readTexts, type TextFile } from '../read-document.ts';
 import { type Current, findNamed, readCurrent } from './current.ts';
 import { readAllPipelines, type Wanted } from './document.ts';

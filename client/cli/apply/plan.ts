@@ -3,7 +3,7 @@ import { UsageError } from '../exit.ts';
 import { type Current, findNamed } from './current.ts';
 import { hasMask, MASK } from '../../pipeline-file/mask.ts';
 import { type Change, differences, identityOf, SECRET_KEYS } from './difference.ts';
-import { type Path, type Pipelines, type Wanted } from './document.ts';
+import type { Path, Pipelines, Wanted } from './document.ts';
 import { type Body, KINDS, type Kind } from '../../pipeline-file/keys.ts';
 import { withLocation } from './location.ts';
 import { connectionRequest, personBody, triggerRequest } from './requests.ts';

@@ -2,13 +2,13 @@ import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { ChangingConnection, CreatingConnection, ListingConnections } from '../actions/connections.ts';
 import type { Cli } from '../context.ts';
 import type { Shown } from '../output.ts';
-import type { NoFlags } from './parameters.ts';
 import {
   accountConnectorNames,
   connectionNames,
   countFlag,
   folderPaths,
   help,
+  type NoFlags,
   one,
   oneConnection,
   proposing,

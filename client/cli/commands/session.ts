@@ -1,9 +1,8 @@
 import { buildCommand, buildRouteMap } from '@stricli/core';
 import type { Cli } from '../context.ts';
-import type { NoFlags } from './parameters.ts';
+import { help, type NoFlags, one, oneOrNone, shown, shownAliases, switchFlag, withCli } from './parameters.ts';
 import type { Shown } from '../output.ts';
 import { contexts as knownContexts } from '../settings.ts';
-import { help, one, oneOrNone, shown, shownAliases, switchFlag, withCli } from './parameters.ts';
 
 export const login = buildCommand<{ keyStdin: boolean }, [string?], Cli>({
   loader: async () => withCli((await import('../actions/session.ts')).login),

@@ -5,8 +5,8 @@ import {
   isVisible,
   MASK,
   type Parameter,
-  problemOf,
   type ParameterValues,
+  problemOf,
   redirections,
 } from './parameter-values.ts';
 import { firstConfig, nodesOf, specProblems } from './specification/specification.ts';

@@ -1,7 +1,7 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { client, trpc, type RouterOutputs } from '../api.ts';
-import { isEmpty, MASK, type Parameter, problemOf, type ParameterValues, wireValue } from './parameter-values.ts';
+import { client, type RouterOutputs, trpc } from '../api.ts';
+import { isEmpty, MASK, type Parameter, type ParameterValues, problemOf, wireValue } from './parameter-values.ts';
 import type { ParameterFormState } from './use-parameter-form.ts';
 
 const DEBOUNCE_MS = 600;

@@ -5,7 +5,7 @@ import { FiltersEditor } from './filters-editor.tsx';
 import { MappingEditor } from './mapping-editor.tsx';
 import { type PreviewRequest, StreamPreview } from './stream-preview.tsx';
 import type { CatalogItem } from '../answers.ts';
-import type { StreamEdit, Stream, DestinationSyncMode } from './stream.ts';
+import type { DestinationSyncMode, Stream, StreamEdit } from './stream.ts';
 
 export interface StreamEditorProps {
   stream: Stream;

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, inArray, ne, sql } from 'drizzle-orm';
 import {
   type ACTION_TYPES,
-  type DELIVERY_REASONS,
   deliveries,
   type DeliveryRow,
+  type DELIVERY_REASONS,
   type EventRow,
   type TriggerRow,
 } from '../../../db/schema/index.ts';

@@ -6,7 +6,7 @@ import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
 import { renderTemplate } from '../render-template.ts';
 import { withConnector } from '../../connector-runtime/account-connector-calls.ts';
-import { temporary, permanent, postponed } from './delivery-error.ts';
+import { permanent, postponed, temporary } from './delivery-error.ts';
 import { type Message, prefixOf, templateValues } from './template-values.ts';
 
 type Action = ActionOf<'send_chat_message'>;

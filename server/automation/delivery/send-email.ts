@@ -2,7 +2,7 @@ import { recordOwnUse } from '../../../db/own-secret-uses.ts';
 import type { Deps } from '../../deps.ts';
 import type { ActionOf } from '../triggers/action-schema.ts';
 import { renderTemplate } from '../render-template.ts';
-import { temporary, permanent } from './delivery-error.ts';
+import { permanent, temporary } from './delivery-error.ts';
 import { type Message, prefixOf, templateValues } from './template-values.ts';
 
 const TIMEOUT_MS = 15_000;

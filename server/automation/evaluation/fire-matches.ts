@@ -4,12 +4,12 @@ import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
 import { dedupKey, LIVE_CASE } from '../cases/cases.ts';
 import {
+  countExpected,
   countMatch,
-  type Groups,
   groupKey,
   groupOf,
+  type Groups,
   loadGroups,
-  countExpected,
   remembersGroups,
   startWaiting,
 } from './group-state.ts';

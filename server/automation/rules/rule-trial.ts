@@ -1,4 +1,4 @@
-import type { RulePosition, RuleErrorCode } from './errors.ts';
+import type { RuleErrorCode, RulePosition } from './errors.ts';
 
 /** A rule to evaluate on events, given by their facts. */
 export interface RuleTrialJob {

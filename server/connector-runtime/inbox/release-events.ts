@@ -5,8 +5,8 @@ import {
   connections,
   connectionStreams,
   webhookEvents,
-  type WebhookInboxRow,
   webhookInboxes,
+  type WebhookInboxRow,
 } from '../../../db/schema/index.ts';
 import { findConnector } from '../../connectors/registry.ts';
 import type { Deps } from '../../deps.ts';

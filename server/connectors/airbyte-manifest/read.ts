@@ -7,9 +7,9 @@ import type { ApiRecord } from '../kits/rest/records.ts';
 import {
   type ColumnSource,
   compareText,
+  recordOf,
   type RowReader,
   rowReader,
-  recordOf,
   rowsInRange,
   warnOfUnknown,
   withoutCursor,

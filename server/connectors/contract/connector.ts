@@ -8,7 +8,7 @@ import type { ConnectorContext, RequestRecord } from './context.ts';
 import type { DestinationComparison, Digester, SourceComparison } from './digest.ts';
 import type { Receiver } from './inbox.ts';
 import type { Masking, ReadRequest } from './read-request.ts';
-import type { ReplicationTarget, ReplicationWriter, Replication } from './replication.ts';
+import type { Replication, ReplicationTarget, ReplicationWriter } from './replication.ts';
 import type { RowComparer } from './sent-rows.ts';
 import type { AdvancedSequence, SourceSequence, WantedSequence } from './sequences.ts';
 import type { PublishGroup, SnapshotKeeper } from './snapshot.ts';

@@ -7,9 +7,9 @@ import { readWithRequests } from '../kits/rest/read-scope.ts';
 import type { ApiRecord, RecordPage } from '../kits/rest/records.ts';
 import {
   type ColumnSource,
+  recordOf,
   type RowReader,
   rowReader,
-  recordOf,
   rowsInRange,
   warnOfUnknown,
   withoutCursor,

@@ -1,5 +1,5 @@
 import { type CheckResult, type ConnectorContext, defineDestination } from '../contract/connector.ts';
-import { urlFor, clientOf } from './service.ts';
+import { clientOf, urlFor } from './service.ts';
 import { HttpDestinationConfig } from './settings.ts';
 import { identifyRows } from './identity.ts';
 import { openHttpWriter } from './writer.ts';

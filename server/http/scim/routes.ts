@@ -12,7 +12,7 @@ import {
   patchGroup,
   replaceGroup,
 } from '../../resources/users/scim/groups.ts';
-import { Patch, parsed, SCHEMAS, ScimGroup, ScimUser } from '../../resources/users/scim/messages.ts';
+import { parsed, Patch, SCHEMAS, ScimGroup, ScimUser } from '../../resources/users/scim/messages.ts';
 import {
   createScimUser,
   getScimUser,

@@ -1,5 +1,4 @@
-import type { UsageRange } from '../../api/usage-range.ts';
-import { daysOf } from '../../api/usage-range.ts';
+import { daysOf, type UsageRange } from '../../api/usage-range.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { type AccountPlan, readAccountPlan } from '../../billing/account-plan.ts';
 import { requireRoom } from '../../billing/limits.ts';

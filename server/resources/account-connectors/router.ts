@@ -24,7 +24,7 @@ import {
   UpdateAccountConnectorRequest,
 } from './schema.ts';
 import { GenerateSSHKeyResponse, generateAccountSshKey } from './ssh-key.ts';
-import { listSecretUses, SecretUsesQuery, SecretUseSchema } from './secrets/uses.ts';
+import { listSecretUses, SecretUseSchema, SecretUsesQuery } from './secrets/uses.ts';
 import { updateAccountConnector } from './update.ts';
 import {
   DefinitionDraft,
@@ -37,7 +37,7 @@ import { DatasetTrial, DatasetTrialRequest, tryDataset } from './trials/try-data
 import { PageTrial, PageTrialRequest, tryPage } from './trials/try-page.ts';
 import { validateParameter } from './validate-parameter.ts';
 import { ValidationRequest, ValidationResult } from './validation-schema.ts';
-import { getWebhookInbox, RotateWebhookAddressRequest, rotateWebhookAddress, WebhookInbox } from './webhooks/inbox.ts';
+import { getWebhookInbox, rotateWebhookAddress, RotateWebhookAddressRequest, WebhookInbox } from './webhooks/inbox.ts';
 
 // The required permission depends on the row's type, so the services check it after loading the row.
 const create = ['sources.create', 'destinations.create'] as const;

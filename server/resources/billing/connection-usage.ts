@@ -1,6 +1,6 @@
 import { aliasedTable, eq, inArray } from 'drizzle-orm';
 import { accountConnectors, connections } from '../../../db/schema/index.ts';
-import { addDays, type DaySpan, daysIn, utcDay } from '../../platform/utc-days.ts';
+import { addDays, daysIn, type DaySpan, utcDay } from '../../platform/utc-days.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { checkDays } from '../../api/usage-range.ts';
 import { rowsByConnection, usageByConnection, usageByDay } from './ledger.ts';

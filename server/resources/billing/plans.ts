@@ -6,7 +6,7 @@ import { countOf } from '../../billing/usage-counts.ts';
 import { applyPlanLocks } from '../../billing/lock-connections.ts';
 import { noticeLimit } from '../../billing/limit-notices.ts';
 import { emitPlanChanged } from '../../events/billing-events.ts';
-import { CREDIT_RATES, type Plan, PLANS, planOf } from '../../pipeline/billing-plans.ts';
+import { CREDIT_RATES, type Plan, planOf, PLANS } from '../../pipeline/billing-plans.ts';
 import { actorOf, type Ctx, requirePermission } from '../../api/procedure.ts';
 import type { ChangePlan, PlanSchema } from './schema.ts';
 

@@ -2,8 +2,8 @@ import { and, asc, eq, inArray, isNull } from 'drizzle-orm';
 import {
   type AccountConnectorRow,
   accountConnectors,
-  connectionStreams,
   connections,
+  connectionStreams,
   type CustomConnectorRow,
 } from '../../../db/schema/index.ts';
 import type { Ctx } from '../../api/procedure.ts';

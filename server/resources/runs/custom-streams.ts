@@ -6,7 +6,7 @@ import { applyOverrides, type Overrides, withCatalogChoices } from '../../pipeli
 import { checkEffects } from '../../pipeline/stream-check/check.ts';
 import { settingsOf } from '../../pipeline/stream-check/settings.ts';
 import { isWindowed, type RunParameters } from '../../pipeline/custom-run/plan.ts';
-import { planStream, type PlanNotice, type StreamPlan } from '../../pipeline/custom-run/streams.ts';
+import { type PlanNotice, planStream, type StreamPlan } from '../../pipeline/custom-run/streams.ts';
 import { tableName } from '../../pipeline/transfer-plan.ts';
 import { tablesOfOthers, windowColumn } from '../../transfer/replace-window.ts';
 import { badRequest } from '../../platform/errors.ts';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Ctx } from '../../api/procedure.ts';
-import { actorOf } from '../../api/procedure.ts';
+import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { startRun } from '../../runs/start.ts';
 import { streamsToRerun } from '../../runs/streams.ts';
 import { accountPlan } from '../access/account-plan.ts';

@@ -1,6 +1,6 @@
 import { and, desc, eq, isNull } from 'drizzle-orm';
 import { connections, users, type VerificationRow, verifications } from '../../../db/schema/index.ts';
-import { type Ctx } from '../../api/procedure.ts';
+import type { Ctx } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
 import { notFound } from '../../platform/errors.ts';
 import { startVerification, stopVerification } from '../../transfer/verification/start.ts';

@@ -7,8 +7,8 @@ import {
   connectionStreams,
   type RunRow,
   type StreamRow,
-  streamRuns,
   type StreamRunRow,
+  streamRuns,
 } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import type { StreamSchema } from '../../connectors/contract/connector.ts';

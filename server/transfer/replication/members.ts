@@ -1,7 +1,7 @@
 import { inArray } from 'drizzle-orm';
 import { connectionStreams } from '../../../db/schema/index.ts';
 import { onSide } from '../../connector-runtime/side-error.ts';
-import type { Batch, ReplicationWriter, ReadRequest, StreamState } from '../../connectors/contract/connector.ts';
+import type { Batch, ReadRequest, ReplicationWriter, StreamState } from '../../connectors/contract/connector.ts';
 import { RetryableError } from '../../connectors/contract/errors.ts';
 import { type Attempt, ClaimLost } from '../attempt.ts';
 import { resumeState } from '../destination-position.ts';

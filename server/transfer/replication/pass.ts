@@ -1,8 +1,8 @@
 import { fromSource, onSide } from '../../connector-runtime/side-error.ts';
 import type {
-  ReplicationWriter,
   ReplicatedBatch,
   ReplicationRequest,
+  ReplicationWriter,
   StreamState,
 } from '../../connectors/contract/connector.ts';
 import { type Attempt, WorkerStopping } from '../attempt.ts';
@@ -14,7 +14,7 @@ import { noteCommit, noteLogRead } from '../transfer-notes.ts';
 import { withAttempts } from './attempts-failed.ts';
 import { confirmLog, noteLag, registerConsumers, statesOfOthers } from './cdc-consumers.ts';
 import { type Gathered, gather } from './gather.ts';
-import { countRows, lost, type Member, membersOf, prepareAll, type OpenSides } from './members.ts';
+import { countRows, lost, type Member, membersOf, type OpenSides, prepareAll } from './members.ts';
 import { CommitRecords } from './record-commits.ts';
 import type { RunningCopies } from './running-copies.ts';
 import type { SharedAttempts } from './shared-attempts.ts';

@@ -5,8 +5,8 @@ import {
   LIVE_VERIFICATION,
   type StreamRow,
   type VerificationRow,
-  type VerifiedStream,
   verifications,
+  type VerifiedStream,
 } from '../../../db/schema/index.ts';
 import { taskActor } from '../../events/account-connector-events.ts';
 import { UNRECORDED } from '../../connector-runtime/account-connector-calls.ts';

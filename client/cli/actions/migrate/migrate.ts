@@ -8,7 +8,7 @@ import { requireConfirmation } from '../session.ts';
 import { cutOver, type CutOver } from './cut-over.ts';
 import { untilCaughtUp } from './follow-log.ts';
 import { verifyAll } from './verify-all.ts';
-import type { Migration, Migrating } from './migration.ts';
+import type { Migrating, Migration } from './migration.ts';
 const DEFAULT_MAX_LAG_SECONDS = 10;
 
 /** Copies, follows, verifies and cuts over. Nothing is changed at the source. */

@@ -4,7 +4,7 @@ import { type RouterOutputs, trpc } from '../../api.ts';
 import { BASE_PATH } from '../../base-path.ts';
 import { CopyBlock } from '../../components/copy-block.tsx';
 import { QueryView } from '../../components/query-view.tsx';
-import { type ParameterValues } from '../../parameter-form/parameter-values.ts';
+import type { ParameterValues } from '../../parameter-form/parameter-values.ts';
 
 interface ConnectorHelpProps {
   connector: RouterOutputs['connectors']['list'][number];

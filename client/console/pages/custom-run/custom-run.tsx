@@ -9,7 +9,7 @@ import { refusedField } from '../../refused-field.ts';
 import { useAction } from '../../use-action.ts';
 import { Preview } from './preview.tsx';
 import { CustomRunProgress } from './progress.tsx';
-import { initialDraft, parametersOf, type CustomRunDraft, CustomRunForm } from './custom-run-form.tsx';
+import { type CustomRunDraft, CustomRunForm, initialDraft, parametersOf } from './custom-run-form.tsx';
 import type { CustomRunPlan } from '../../answers.ts';
 
 /** A custom run: its settings, a preview of them, and the progress once it runs. */

@@ -1,4 +1,4 @@
-import { FileButton, Button } from '@mantine/core';
+import { Button, FileButton } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { BASE_PATH } from '../../base-path.ts';
 import { useCurrentUser } from '../../current-user.ts';

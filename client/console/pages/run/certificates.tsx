@@ -1,7 +1,6 @@
 import { Button, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { RouterOutputs } from '../../api.ts';
-import { trpc } from '../../api.ts';
+import { type RouterOutputs, trpc } from '../../api.ts';
 import { formatCount, formatDateTime } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { Section } from '../../components/page.tsx';

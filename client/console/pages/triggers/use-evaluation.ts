@@ -1,6 +1,6 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { client, trpc, type RouterInputs, type RouterOutputs } from '../../api.ts';
+import { client, type RouterInputs, type RouterOutputs, trpc } from '../../api.ts';
 
 export type Evaluation = RouterOutputs['automation']['evaluateRule'];
 type Request = RouterInputs['automation']['evaluateRule'];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { plainIssues } from './issues.ts';
-import { DatetimeBasedCursor, IncrementingCountCursor, type IncrementalSync } from './cursor-components.ts';
+import { DatetimeBasedCursor, type IncrementalSync, IncrementingCountCursor } from './cursor-components.ts';
 import {
   DpathExtractor,
   Extractor,

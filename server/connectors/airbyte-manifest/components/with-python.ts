@@ -1,4 +1,4 @@
-import { KINDS, kindOf, PARTS, type PythonKind } from './python-kinds.ts';
+import { kindOf, KINDS, PARTS, type PythonKind } from './python-kinds.ts';
 import { type PythonSource, usesOf } from './python-source.ts';
 import { isObject, type Json, type JsonObject } from './references.ts';
 

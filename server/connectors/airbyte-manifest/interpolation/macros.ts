@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { parseExactly } from '../../cells/json-line.ts';
 import { pyFloat } from './python-number.ts';
 import { pyText } from './python-literal.ts';
-import { parseDuration, PyTime, strftime, strptime, parseTime } from './python-time.ts';
+import { parseDuration, parseTime, PyTime, strftime, strptime } from './python-time.ts';
 import {
   type Callable,
   compare,
   itemsOf,
   type Named,
-  TemplateError,
-  textArgument,
   numberArgument,
   numberOf,
+  TemplateError,
+  textArgument,
   UndefinedError,
 } from './values.ts';
 

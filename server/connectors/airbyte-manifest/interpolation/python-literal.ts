@@ -1,6 +1,6 @@
 import { rawNumber } from '../../cells/json-line.ts';
 import { floatText, pyFloat } from './python-number.ts';
-import { PyTime, PyDuration } from './python-time.ts';
+import { PyDuration, PyTime } from './python-time.ts';
 
 /** Python's `str` of a value. Manifests rely on it, since templates result in text. */
 export function pyText(value: unknown): string {

@@ -2,11 +2,11 @@ import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConnectorError, RateLimitedError, RetryableError } from '../../contract/errors.ts';
 import { parseExactly } from '../../cells/json-line.ts';
 import {
-  type RequestAttempt,
   BACKGROUND,
   type Failure,
   INTERACTIVE,
   type Pause,
+  type RequestAttempt,
   withRetries,
 } from '../../kits/rest/retry.ts';
 import { backoff } from '../../kits/rest/retry-after.ts';

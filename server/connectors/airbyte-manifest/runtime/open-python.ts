@@ -14,7 +14,7 @@ import type { Interpolation, Scope } from '../interpolation/template.ts';
 import { typedValue } from '../interpolation/typed-value.ts';
 import type { PythonHost, RequestTrouble } from '../python/conversation.ts';
 import { PythonSession } from '../python/session.ts';
-import { type PythonSlice, requestOf, sliceOf, type WireRequest, type WireResponse, wireOf } from '../python/wire.ts';
+import { type PythonSlice, requestOf, sliceOf, wireOf, type WireRequest, type WireResponse } from '../python/wire.ts';
 import type { HttpRequest } from '../../kits/rest/request.ts';
 import type { Signer } from '../../kits/rest/signing/signer.ts';
 import type { Context } from './settings.ts';

@@ -13,7 +13,7 @@ import type { AnyStream, DeclarativeStream } from '../components/stream-componen
 import { parseDuration } from '../interpolation/python-time.ts';
 import { buildRequest } from '../requests/build-request.ts';
 import type { SeenResponse } from '../requests/error-handling.ts';
-import { configOf, filesOf, type Context } from './settings.ts';
+import { configOf, type Context, filesOf } from './settings.ts';
 import { createSigner, type Signing } from '../auth/signers.ts';
 import { pythonSigner } from '../python/signer.ts';
 import { inPython, type PythonSession } from '../python/session.ts';

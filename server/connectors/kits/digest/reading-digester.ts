@@ -1,4 +1,4 @@
-import { orderOf, comparisonOf } from '../../cells/comparison.ts';
+import { comparisonOf, orderOf } from '../../cells/comparison.ts';
 import type {
   Batch,
   Cell,

@@ -1,9 +1,9 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, ConnectorError, RateLimitedError, RetryableError } from '../../contract/errors.ts';
-import { type HttpResponse, Exchange, type ExchangeOptions } from './send.ts';
+import { Exchange, type ExchangeOptions, type HttpResponse } from './send.ts';
 import { statusError } from './failures.ts';
 import { pause } from './rate-limiter.ts';
-import { type RequestAttempt, type Failure, type Patience, type Pause, withRetries } from './retry.ts';
+import { type Failure, type Patience, type Pause, type RequestAttempt, withRetries } from './retry.ts';
 import { backoff, isExhausted, requestedWait } from './retry-after.ts';
 import type { HttpRequest } from './request.ts';
 

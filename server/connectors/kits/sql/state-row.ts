@@ -1,7 +1,7 @@
 import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { CommittedState, HeldPosition, StreamState, WriteCounts } from '../../contract/connector.ts';
 import { FencedError } from '../../contract/errors.ts';
-import { inOrder, type SqlDatabase, type SqlSession, type Row, textOrNull } from './dialect.ts';
+import { inOrder, type Row, type SqlDatabase, type SqlSession, textOrNull } from './dialect.ts';
 import type { PlacedTarget } from './target.ts';
 
 /** Lives in the schema of the tables it describes, one row per stream, committed together with the stream's rows. */

@@ -1,7 +1,7 @@
 import { DELETED_AT } from '../../contract/changes.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import type { TableOfStream } from '../../contract/writer.ts';
-import { columnList, type SqlDatabase, type Dialect } from './dialect.ts';
+import { columnList, type Dialect, type SqlDatabase } from './dialect.ts';
 import { type ExistingTable, keyOf, type PlacedTarget, type Target } from './target.ts';
 import { widenedColumns } from './widening.ts';
 

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import { contains, parsePosition, type Position, positionText } from './gtid.ts';
-import { currentPosition, oldestPosition, purgedError, type LogFile } from './log-server.ts';
+import { currentPosition, type LogFile, oldestPosition, purgedError } from './log-server.ts';
 import { RESET_HINT } from './reset-hint.ts';
 import { assertFollowable, type TableShape } from './table-shape.ts';
 

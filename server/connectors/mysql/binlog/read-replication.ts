@@ -15,7 +15,7 @@ import { SharedLog } from './shared-log.ts';
 import { contains, type Position, positionText } from './gtid.ts';
 import { lagOf, measureLag } from './lag.ts';
 import { assertLogged, closeLog, lostError, oldestPosition, openLog, type OpenLog } from './log-server.ts';
-import { assertContinued, isPlaced, logFileOf, type Member, membersOf, statePosition, stateOf } from './log-members.ts';
+import { assertContinued, isPlaced, logFileOf, type Member, membersOf, stateOf, statePosition } from './log-members.ts';
 import { openSnapshot, wholeTable } from './snapshot.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;

@@ -11,7 +11,7 @@ import { beginSnapshot } from '../read/shared-snapshot.ts';
 import { selection } from '../read/select.ts';
 import { standStill } from '../read/stand-still.ts';
 import type { Position } from './gtid.ts';
-import { currentFile, currentPosition, positionOf, type LogFile } from './log-server.ts';
+import { currentFile, currentPosition, type LogFile, positionOf } from './log-server.ts';
 import type { Member } from './log-members.ts';
 import { assertUnchanged } from './table-shape.ts';
 

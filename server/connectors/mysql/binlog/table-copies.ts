@@ -4,7 +4,7 @@ import { MysqlSession, withSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
 import { contains } from './gtid.ts';
 import { assertLogged, currentPosition, oldestPosition } from './log-server.ts';
-import { type Member, membersOf, statePosition, stateOf } from './log-members.ts';
+import { type Member, membersOf, stateOf, statePosition } from './log-members.ts';
 import { openSnapshot, type SnapshotPosition, wholeTable } from './snapshot.ts';
 
 type Context = ConnectorContext<MysqlSourceConfig>;

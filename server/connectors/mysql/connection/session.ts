@@ -12,15 +12,15 @@ import type { ConnectorContext, SessionState } from '../../contract/connector.ts
 import type { KeptClient } from '../../../platform/net/kept-sessions.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { BinlogStream } from './binlog-stream.ts';
-import { connectClient, driverOf, closeClient, killConnection } from './client.ts';
+import { closeClient, connectClient, driverOf, killConnection } from './client.ts';
 import { connectorError } from './failures.ts';
 import { inspectSession } from './inspect.ts';
 import type { ResultColumn } from '../read/result-types.ts';
 import { RowStream } from './row-stream.ts';
 import type { RowText } from './row-text.ts';
-import { sessionSettings, type ServerVersion, versionOf } from './server-version.ts';
+import { type ServerVersion, sessionSettings, versionOf } from './server-version.ts';
 import type { ServerSettings } from './settings.ts';
-import type { Row, QueryResult } from './result.ts';
+import type { QueryResult, Row } from './result.ts';
 
 export interface SessionOptions {
   phase: FailurePlace['phase'];

@@ -1,6 +1,6 @@
 import type { Cell } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
-import { type Merged } from '../../kits/sql/merge/merge.ts';
+import type { Merged } from '../../kits/sql/merge/merge.ts';
 import { divideStage, mergeKeeping, stageExisting } from '../../kits/sql/merge/merge-rejects.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';

@@ -1,4 +1,4 @@
-import { parsePending, PENDING_TABLE, type PendingTable, pendingState } from '../../kits/sql/publish/pending-table.ts';
+import { parsePending, pendingState, type PendingTable, PENDING_TABLE } from '../../kits/sql/publish/pending-table.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import { relation } from '../connection/sql.ts';

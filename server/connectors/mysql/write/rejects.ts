@@ -2,10 +2,10 @@ import type { DataError } from '../../contract/errors.ts';
 import { shortHash } from '../../kits/sql/names.ts';
 import {
   insertRejected,
-  REJECTED_TABLE,
   type RejectCount,
   rejectedColumns,
   rejectedNames,
+  REJECTED_TABLE,
   type Rejecting,
   Rejects,
 } from '../../kits/sql/rejects.ts';

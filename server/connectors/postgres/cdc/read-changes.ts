@@ -4,10 +4,10 @@ import { TRUNCATE } from '../../contract/changes.ts';
 import { readPublication, serverPosition } from './log-identity.ts';
 import { followLog, openLogSession } from './read-log.ts';
 import {
-  RESET_CURSOR_HINT,
   assertFollowable,
   assertLogical,
   changedDuringRead,
+  RESET_CURSOR_HINT,
   shapeOf,
   type TableShape,
 } from './table-shape.ts';

@@ -3,7 +3,7 @@ import { ConfigurationError, ConnectorError, RetryableError } from '../../contra
 import { BATCH_BYTES, BATCH_ROWS, OVERSIZE } from '../../kits/log/follow.ts';
 import { fillGaps } from './fill-toast-values.ts';
 import { ChangeRows } from './change-rows.ts';
-import { RESET_CURSOR_HINT, changedDuringRead, sameColumns, shapeOf, type TableShape } from './table-shape.ts';
+import { changedDuringRead, RESET_CURSOR_HINT, sameColumns, shapeOf, type TableShape } from './table-shape.ts';
 import {
   assertSameHistory,
   assertSamePublication,
@@ -15,7 +15,7 @@ import {
 import { fullLsn, lsnText, lsnValue } from '../connection/lsn.ts';
 import { type LogEvent, type LogMessage, type LoggedRelation, PgoutputDecoder } from './pgoutput.ts';
 import type { ReplicationStream } from '../connection/replication-stream.ts';
-import { findSlot, freeSlot, isUsable, noteTransactions, type Slot, setUpError } from './replication-slots.ts';
+import { findSlot, freeSlot, isUsable, noteTransactions, setUpError, type Slot } from './replication-slots.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { identifier, literal } from '../connection/sql.ts';

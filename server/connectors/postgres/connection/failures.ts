@@ -1,4 +1,4 @@
-import { as, type FailurePlace, type ToError, reachFailure, tlsMissing } from '../../kits/sql/failures.ts';
+import { as, type FailurePlace, reachFailure, tlsMissing, type ToError } from '../../kits/sql/failures.ts';
 import {
   AuthenticationError,
   ConfigurationError,

@@ -17,7 +17,7 @@ import { connectorError } from './failures.ts';
 import { inspectSession } from './inspect.ts';
 import { ReplicationStream } from './replication-stream.ts';
 import type { ServerSettings } from './settings.ts';
-import type { Row, QueryResult } from './result.ts';
+import type { QueryResult, Row } from './result.ts';
 
 interface QueryOptions {
   values?: (string | null)[];

@@ -1,5 +1,5 @@
 import { DataError } from '../../contract/errors.ts';
-import { type Merged } from '../../kits/sql/merge/merge.ts';
+import type { Merged } from '../../kits/sql/merge/merge.ts';
 import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
 import type { PgSession } from '../connection/session.ts';
 import { identifier, literal } from '../connection/sql.ts';

@@ -1,4 +1,4 @@
-import { type Merged, type MergePlan } from '../../kits/sql/merge/merge.ts';
+import type { Merged, MergePlan } from '../../kits/sql/merge/merge.ts';
 import type { PgSession } from '../connection/session.ts';
 import { SORT_MEMORY } from '../connection/sort-memory.ts';
 import type { PgTarget } from './target.ts';

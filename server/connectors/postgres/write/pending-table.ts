@@ -1,5 +1,5 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
-import { parsePending, PENDING_TABLE, type PendingTable, pendingState } from '../../kits/sql/publish/pending-table.ts';
+import { parsePending, pendingState, type PendingTable, PENDING_TABLE } from '../../kits/sql/publish/pending-table.ts';
 import { type StateRow, STATE_TABLE } from '../../kits/sql/state-row.ts';
 import type { PlacedTarget } from '../../kits/sql/target.ts';
 import { APPLICATION_NAME } from '../connection/client.ts';

@@ -1,6 +1,6 @@
 import type { Cell } from '../../contract/connector.ts';
 import type { DataError } from '../../contract/errors.ts';
-import { type Copied, insertRejected, REJECTED_TABLE, type RejectCount, Rejects } from '../../kits/sql/rejects.ts';
+import { type Copied, insertRejected, type RejectCount, REJECTED_TABLE, Rejects } from '../../kits/sql/rejects.ts';
 import type { PgSession } from '../connection/session.ts';
 import { relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';

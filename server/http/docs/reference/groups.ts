@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { createDocument } from 'zod-openapi';
-import type { oas31 } from 'zod-openapi';
+import { createDocument, type oas31 } from 'zod-openapi';
 import { outputSchema } from '../../../api/trusted-output.ts';
 import { appRouter, type restRouter } from '../../../router.ts';
 import type { openApiDocument } from '../../openapi.ts';

@@ -3,7 +3,7 @@ import { recordOwnUse } from '../../../../db/own-secret-uses.ts';
 import type { Deps } from '../../../deps.ts';
 import { ApiError } from '../../../platform/errors.ts';
 import type { ProviderSettings } from '../../../platform/provider-settings.ts';
-import { type PersonClaims, claimAt, type Person, readPerson } from './claims.ts';
+import { claimAt, type Person, type PersonClaims, readPerson } from './claims.ts';
 import { clientOf, forgetClient } from './clients.ts';
 import { refusalOf, refused } from './refusals.ts';
 

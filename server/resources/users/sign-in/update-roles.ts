@@ -1,5 +1,5 @@
 import { and, eq, inArray, isNull, or } from 'drizzle-orm';
-import { type RoleRow, roles, type UserRow, userRoles } from '../../../../db/schema/index.ts';
+import { type RoleRow, roles, userRoles, type UserRow } from '../../../../db/schema/index.ts';
 import type { Db } from '../../../../db/types.ts';
 import { SYSTEM_ACTOR } from '../../../events/emit.ts';
 import { emitMembership } from '../../../events/role-events.ts';

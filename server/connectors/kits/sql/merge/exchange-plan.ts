@@ -3,15 +3,15 @@ import type { Dialect } from '../dialect.ts';
 import type { Target } from '../target.ts';
 import type { MergeColumn } from './merge-dialect.ts';
 import {
-  type StagedMerge,
-  onKey,
   cursorOf,
-  newestRows,
-  latestRows,
-  removalsOf,
-  stagedValue,
-  keptOr,
   isReplaced,
+  keptOr,
+  latestRows,
+  newestRows,
+  onKey,
+  removalsOf,
+  type StagedMerge,
+  stagedValue,
 } from './staged-merge.ts';
 
 /**

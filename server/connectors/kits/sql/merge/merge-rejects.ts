@@ -1,7 +1,7 @@
 import type { Cell } from '../../../contract/connector.ts';
 import { DataError } from '../../../contract/errors.ts';
 import { columnList, type SqlDatabase, type SqlSession } from '../dialect.ts';
-import { type Merged } from './merge.ts';
+import type { Merged } from './merge.ts';
 import { DELETED, type Rejects } from '../rejects.ts';
 import type { Stage } from '../stage.ts';
 import { StagedChanges } from './staged-changes.ts';

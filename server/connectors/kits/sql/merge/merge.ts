@@ -1,18 +1,18 @@
 import type { Dialect, SqlSession } from '../dialect.ts';
 import type { Target } from '../target.ts';
 import {
-  type StagedMerge,
-  onKey,
   columnNames,
   cursorOf,
-  newestRows,
-  latestRows,
-  removalsOf,
-  stagedValue,
-  keptOr,
-  marksOf,
   isReplaced,
+  keptOr,
+  latestRows,
+  marksOf,
+  newestRows,
+  onKey,
+  removalsOf,
   replacement,
+  type StagedMerge,
+  stagedValue,
 } from './staged-merge.ts';
 
 /** Rows that really changed, and rows that are gone or marked as deleted. */

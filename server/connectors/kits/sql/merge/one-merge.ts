@@ -2,16 +2,16 @@ import type { Dialect } from '../dialect.ts';
 import type { Target } from '../target.ts';
 import type { MergeColumn } from './merge-dialect.ts';
 import {
-  type StagedMerge,
+  cursorOf,
   isSoft,
+  keptOr,
+  latestRows,
+  newestRows,
   onKey,
   removesMissing,
-  cursorOf,
-  newestRows,
-  latestRows,
-  stagedValue,
-  keptOr,
   replacedRow,
+  type StagedMerge,
+  stagedValue,
 } from './staged-merge.ts';
 
 /** A merge of all rows of a stage by one MERGE into the table, `t`, from `from` as `s`. */

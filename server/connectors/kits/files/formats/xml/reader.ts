@@ -13,7 +13,7 @@ import {
   warnOfNewColumns,
 } from '../format.ts';
 import type { XmlValue } from '../../../xml/tree.ts';
-import { arranged, ColumnSample, type XmlLayout, layoutOf } from './layout.ts';
+import { arranged, ColumnSample, layoutOf, type XmlLayout } from './layout.ts';
 import { findRecordPath } from './record-path.ts';
 import { RecordReader, stepsOf, type XmlRecord } from './records.ts';
 

@@ -1,6 +1,6 @@
 import { isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { connectedSocket } from '../../../../contract/connect.ts';
 import { timeoutError } from '../../../rest/failures.ts';
 import type { FtpLocation } from '../../settings/ftp.ts';

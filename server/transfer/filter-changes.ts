@@ -1,9 +1,17 @@
 import type { Batch, Cell, RowChange } from '../connectors/contract/connector.ts';
 import { DELETE } from '../connectors/contract/changes.ts';
 
+/** Of one cell of a row. */
+interface CellTest {
+  index: number;
+  matches(cell: Cell): boolean;
+}
+
 export interface ChangeFilter {
-  /** `describes_change`: the cell is one of the change, such as its operation, and not of the row. */
-  tests: { index: number; matches(cell: Cell): boolean; describes_change: boolean }[];
+  /** Of values of the row, which deletes lack. */
+  tests: readonly CellTest[];
+  /** Of what describes the change, such as its operation. Every change has it. */
+  change_tests: readonly CellTest[];
   /** Indexes of the columns that a delete keeps: its key, and what describes the change. */
   kept: ReadonlySet<number>;
   /** Number of columns that are written; those after them are read only to filter. */
@@ -30,10 +38,9 @@ export function filterChanges(batch: Batch, filter: ChangeFilter): Batch {
   return { ...batch, rows, changes };
 }
 
-function keep(row: Cell[], change: RowChange, { tests, kept, width, history }: ChangeFilter): RowChange | null {
-  // Every change has those, so they are tested of deletes too.
-  if (tests.some(({ index, matches, describes_change }) => describes_change && !matches(row[index] ?? null)))
-    return null;
+function keep(row: Cell[], change: RowChange, filter: ChangeFilter): RowChange | null {
+  const { tests, change_tests, kept, width, history } = filter;
+  if (change_tests.some(({ index, matches }) => !matches(row[index] ?? null))) return null;
   if (change.operation === 'truncate') return history && row.every((cell) => cell === null) ? null : change;
   const { unchanged } = change.operation === 'upsert' ? change : {};
   const fits =
@@ -41,6 +48,6 @@ function keep(row: Cell[], change: RowChange, { tests, kept, width, history }: C
     tests.every(({ index, matches }) => unchanged?.includes(index) || matches(row[index] ?? null));
   if (fits) return unchanged ? { operation: 'upsert', unchanged: unchanged.filter((index) => index < width) } : change;
   if (change.operation === 'upsert' && history) return null;
-  if (tests.length > 0) for (const index of row.keys()) if (!kept.has(index)) row[index] = null;
+  if (tests.length + change_tests.length > 0) for (const index of row.keys()) if (!kept.has(index)) row[index] = null;
   return DELETE;
 }

@@ -25,22 +25,23 @@ export function createMapper(plan: TransferPlan, keys: MaskKeys, history = false
     .map((column, index) => ({ index, change: changeOf(column, keys) }))
     .filter((entry): entry is { index: number; change: (cell: Cell) => Cell } => entry.change !== null);
   const width = plan.columns.length;
-  const tests = plan.filters.map(({ index, field, filter }) => ({
+  const all = plan.filters.map(({ index, field, filter }) => ({
     index,
     matches: filterTest(filter, field),
-    describes_change: factName(field) !== null,
+    kind: factName(field) === null ? ('tests' as const) : ('change_tests' as const),
   }));
+  const { tests = [], change_tests = [] } = Object.groupBy(all, ({ kind }) => kind);
   const kept = new Set(
     plan.columns.flatMap(({ target, field }, index) =>
       plan.primary_key.includes(target.name) || factName(field) !== null ? [index] : [],
     ),
   );
   return (given) => {
-    const batch = given.changes ? filterChanges(given, { tests, kept, width, history }) : given;
+    const batch = given.changes ? filterChanges(given, { tests, change_tests, kept, width, history }) : given;
     const rows =
-      tests.length === 0 || batch.changes
+      all.length === 0 || batch.changes
         ? batch.rows
-        : batch.rows.filter((row) => tests.every(({ index, matches }) => matches(row[index] ?? null)));
+        : batch.rows.filter((row) => all.every(({ index, matches }) => matches(row[index] ?? null)));
     for (const row of rows) {
       for (const { index, change } of changes) row[index] = change(row[index] ?? null);
       if (row.length > width) row.length = width;

@@ -12,7 +12,7 @@ import {
   type PublicationRows,
 } from './log-identity.ts';
 import { assertLogAvailable } from './read-log.ts';
-import { findSlot, slotName } from './replication-slots.ts';
+import { findSlot, type Slot, slotName } from './replication-slots.ts';
 import { assertFollowable, RESET_CURSOR_HINT, type TableShape } from './table-shape.ts';
 
 /** A stream that is read from a log with others. */
@@ -65,35 +65,37 @@ async function memberOf(
 
 /**
  * Checks for each stream that the shared log continues from its state.
+ * @returns the slot of the log
  * @throws StreamsFailed for those for which it does not
  */
 export async function assertContinued(
   session: PgSession,
   replication: PgSession,
   { members, publication }: { members: readonly Member[]; publication: PublicationRows },
-): Promise<void> {
+): Promise<Slot | null> {
+  const slot = await findSlot(session, publication.name);
   const failures = new Map<number, unknown>();
   for (const member of members.filter(isPlaced)) {
     if (member.place !== 'log') continue;
     try {
-      await assertContinuedBy(session, replication, { member, publication });
+      await assertContinuedBy(replication, { member, slot, publication });
     } catch (error) {
       if (!(error instanceof ConnectorError) || error.retryable) throw error;
       failures.set(member.at, error);
     }
   }
   if (failures.size > 0) throw new StreamsFailed(failures);
+  return slot;
 }
 
 async function assertContinuedBy(
-  session: PgSession,
   replication: PgSession,
-  { member, publication }: { member: Placed; publication: PublicationRows },
+  { member, slot, publication }: { member: Placed; slot: Slot | null; publication: PublicationRows },
 ): Promise<void> {
   const { request, known, state } = member;
   const about = { known, name: publication.name, from: state.cursor, table: request.stream.name };
   await assertSameHistory(replication, about);
-  await assertLogAvailable({ session, name: publication.name, from: state.cursor });
+  assertLogAvailable({ slot, name: publication.name, from: state.cursor });
   assertSamePublication(publicationOf(publication, request), about);
 }
 

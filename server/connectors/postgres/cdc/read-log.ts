@@ -62,11 +62,12 @@ async function openLog(
   const known = identityOf(request.state);
   const about = { known, name, from, table: request.stream.name };
   const server = await assertSameHistory(replication, about);
-  await assertLogAvailable({ session, name, from });
+  const slot = await findSlot(session, name);
+  assertLogAvailable({ slot, name, from });
   const before = await readPublication(session, request, name);
   assertSamePublication(before, about);
   const mark = Math.max(before.mark, known?.mark ?? 0) + 1;
-  const target = await endOfLog(session, { name, mark: markStatement(name, mark) });
+  const target = await endOfLog(session, { name, slot, mark: markStatement(name, mark) });
   // Again, since the log up to its end was decoded by the publication of that time.
   const { rows } = await readPublication(session, request, name);
   assertSamePublication({ rows, mark }, { ...about, known: known ?? { ...server, publication: before.rows, mark } });
@@ -78,8 +79,11 @@ async function openLog(
  * The current end of the log. The server sends only what it has flushed, and commits may not have waited for the flush
  * (synchronous_commit = off). A small commit that does wait flushes everything before it.
  */
-export async function endOfLog(session: PgSession, { name, mark }: { name: string; mark: string }): Promise<bigint> {
-  if (keepsMuch(await findSlot(session, name))) await noteTransactions(session, name);
+export async function endOfLog(
+  session: PgSession,
+  { name, slot, mark }: { name: string; slot: Slot | null; mark: string },
+): Promise<bigint> {
+  if (keepsMuch(slot)) await noteTransactions(session, name);
   await session.query(
     `${NOTE_OPEN_TRANSACTIONS}; begin; set local synchronous_commit = 'local'; select pg_logical_emit_message(true, 'data-pipelines', ''); ${mark}; commit`,
   );
@@ -225,12 +229,7 @@ export async function assertUnchanged(
 }
 
 /** @throws ConfigurationError if the log no longer has the changes after `from`. */
-export async function assertLogAvailable({
-  session,
-  name,
-  from,
-}: Pick<Reading, 'session' | 'name' | 'from'>): Promise<void> {
-  const slot = await findSlot(session, name);
+export function assertLogAvailable({ slot, name, from }: { slot: Slot | null } & Pick<Reading, 'name' | 'from'>): void {
   if (slot?.lost) throw slotLost(name);
   if (!isUsable(slot)) {
     throw new ConfigurationError(

@@ -103,10 +103,10 @@ async function openSharedLog(
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
     const before = await publicationRows(session, name);
-    await assertContinued(session, replication, { members, publication: before });
+    const slot = await assertContinued(session, replication, { members, publication: before });
     const marks = members.map(({ known }) => known?.mark ?? 0);
     const mark = Math.max(markOf(before), ...marks) + 1;
-    const target = await endOfLog(session, { name, mark: markStatement(name, mark) });
+    const target = await endOfLog(session, { name, slot, mark: markStatement(name, mark) });
     // Again, since the log up to its end was decoded by the publication of that time.
     const now = await publicationRows(session, name);
     const { system_identifier, timeline } = await serverPosition(replication);
@@ -121,6 +121,7 @@ async function openSharedLog(
     );
     const log = new SharedLog(ctx, members, { sources: await Promise.all(sources), as_lines });
     await freeSlot(session, name);
+    // Again: a reader that has ended may have confirmed more until then.
     const confirmed = (await findSlot(session, name))?.confirmed ?? '00000000/00000000';
     return { target, confirmed, log, messages: await sendsMessages(session) };
   } finally {

@@ -193,13 +193,16 @@ describe('errors of the server', () => {
     expect((await errorOf(opening)).code).toBe('permission_denied');
   });
 
-  test('a value out of range names its row and column', async () => {
+  test.each([
+    ['integer', '1', '99999999999999999999'],
+    ['json', '{}', '[1,\n{"a": "\\u0000"}]'],
+  ] as const)('a refused value of type %s names its row and column', async (type, good, refused) => {
     const stream = { namespace: null, name: 'ranged', fields: [], source_defined_primary_key: null } as never;
     const writer = await postgresDestination.open(destinationConfig(sides.destination).ctx, {
       ...targetOf(stream),
-      columns: [column('n', 'integer')],
+      columns: [column('n', type)],
     });
-    await writer.write(batchOf([['1'], ['99999999999999999999']]));
+    await writer.write(batchOf([[good], [refused]]));
     const error = await errorOf(writer.finish(null));
     await writer.abort();
     expect(error).toBeInstanceOf(DataError);

@@ -116,7 +116,8 @@ export function refusedKey(
 
 /** Omits the server's `detail` and the values in its `where`, which repeat whole rows. */
 function describe(error: DriverError): string {
-  const place = /^COPY [^\n]*?, line (\d+)(?:, column ([^:\n]+))?/.exec(error.where ?? '');
+  // JSON that is refused has lines of its own before that.
+  const place = /(?:^|\n)COPY [^\n]*?, line (\d+)(?:, column ([^:\n]+))?/.exec(error.where ?? '');
   const column = place?.[2] ?? error.column;
   const parts = [
     place && `row ${place[1]}`,

@@ -24,6 +24,7 @@ export async function resumeState(
   if (how === 'continue' || held === null) {
     // The destination's state wins when it is ahead: it was committed together with the rows. One that was set here is
     // ahead of it, also if the destination's is of an earlier attempt of this stream run.
+    if (held?.lost_columns?.length) warnAboutLostColumns(attempt, held.lost_columns);
     const ahead = committed && committed.state_version > stream.state_version;
     return ahead ? committed.state : stream.state;
   }
@@ -57,6 +58,15 @@ export async function resumeState(
     }),
   );
   return how === 'restart' ? null : held.state;
+}
+
+/** They are not filled by themselves: who removed a column may not miss its values. */
+function warnAboutLostColumns(attempt: Attempt, columns: readonly string[]): void {
+  const { name } = attempt.claim.stream;
+  attempt.warn(
+    'columns_lost',
+    `${name}: columns that earlier runs wrote no longer existed at the destination and were added again: ${columns.join(', ')}. Rows loaded earlier have no value in them until they change at the source or the stream's cursor is reset`,
+  );
 }
 
 /**

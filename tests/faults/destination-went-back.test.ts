@@ -160,6 +160,19 @@ describe.each<Mode>(['append', 'append_dedup'])('an incremental stream (%s)', (m
     expect((await rowsOf(target, `${schema}.${table}`)).length).toBe(FIRST);
   });
 
+  test('whose destination lost a column gets it again, with a warning that earlier rows have no value', async () => {
+    const created = await loaded(mode, 'cursor');
+    const { schema, table } = created;
+    await target.unsafe(`alter table ${schema}.${table} drop column name`);
+    await addRows(table, MORE);
+    const second = await run(created.pipeline);
+    expect(second).toMatchObject({ status: 'succeeded', codes: ['columns_lost'], events: 0 });
+    expect(second.warnings[0]!.message).toContain('were added again: name.');
+    const filled = (await rowsOf(target, `${schema}.${table}`)).filter(({ name }) => name !== null);
+    expect(filled.map(({ id }) => id)).toEqual(Array.from({ length: MORE }, (_, at) => FIRST + 1 + at));
+    expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
+  });
+
   test('whose destination lost its last commits is read again from the position that it holds', async () => {
     const created = await loaded(mode, 'cursor');
     const restore = await backUp(created);
@@ -232,6 +245,13 @@ describe('a stream read from the log', () => {
       expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: [] });
     }
     await expectEqual(created);
+  });
+
+  test('whose destination lost a column gets it again, with a warning', async () => {
+    const created = await loaded('append_dedup', 'log');
+    await target.unsafe(`alter table ${created.schema}.${created.table} drop column name`);
+    await addRows(created.table, MORE);
+    expect(await run(created.pipeline)).toMatchObject({ status: 'succeeded', codes: ['columns_lost'] });
   });
 
   test('whose destination lost its table is read again from a new snapshot', async () => {

@@ -138,6 +138,8 @@ export interface HeldPosition {
   has_table: boolean;
   /** The table held rows after the last commit and holds none now. Absent: it does, or the destination cannot know. */
   was_emptied?: boolean;
+  /** Columns that earlier runs wrote and the table lacked; it has them again, without a value in its rows. Absent: none. */
+  lost_columns?: readonly string[];
 }
 
 /**

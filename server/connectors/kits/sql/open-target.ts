@@ -37,8 +37,8 @@ export async function openTarget<Table extends ExistingTable>(
   let existing = await db.findTable(schema, table);
   const was_emptied = existing !== null && claimed.left_rows && !(await hasRows(db, target));
   if (existing === null || was_emptied) claimed.forgetRows();
-  const state = { ...claimed, held: { ...claimed.held, has_table: existing !== null, was_emptied } };
-  if (existing && mode !== 'overwrite') await adaptTable(db, target, existing);
+  const lost_columns = existing && mode !== 'overwrite' ? await adaptTable(db, target, existing) : [];
+  const state = { ...claimed, held: { ...claimed.held, has_table: existing !== null, was_emptied, lost_columns } };
   if (existing && isMerge(target)) await db.ensureUniqueKey(target, existing, state);
   if (!existing && mode === 'update') {
     throw new ConfigurationError(

@@ -48,8 +48,9 @@ export function tableDefinition(dialect: Dialect, target: TableOfStream, schema:
 /**
  * Adds the columns that an existing table lacks, nullable since its rows have no value for them, and widens those
  * whose type has changed at the source. `table.types` is updated.
+ * @returns the added columns that earlier runs wrote
  */
-export async function adaptTable(db: SqlDatabase, target: PlacedTarget, table: ExistingTable): Promise<void> {
+export async function adaptTable(db: SqlDatabase, target: PlacedTarget, table: ExistingTable): Promise<string[]> {
   const { session, dialect } = db;
   const { identifier, names } = dialect;
   const widened = widenedColumns(target, {
@@ -65,12 +66,13 @@ export async function adaptTable(db: SqlDatabase, target: PlacedTarget, table: E
   if (target.mode === 'soft_delete' && !table.types.has(DELETED_AT)) {
     changes.push(`add column ${deletionColumn(dialect)}`);
   }
-  if (changes.length === 0) return;
+  if (changes.length === 0) return [];
   for (const statement of dialect.alterTable(dialect.relation(target.schema, target.table), changes)) {
     await session.query(statement, { slow: true });
   }
   for (const [index, { name }] of missing.entries()) table.types.set(names.fold(name), types[index]!);
   for (const { name, type } of widened) table.types.set(names.fold(name), type);
+  return missing.filter(({ previous }) => previous != null).map(({ name }) => name);
 }
 
 export const keyNotUnique = ({ table, primary_key }: PlacedTarget) =>

@@ -175,6 +175,31 @@ describe('values survive exactly', () => {
     await other.abort();
   });
 
+  test('of another type at the destination, which the binary form cannot have', async () => {
+    await sides.source.sql.unsafe(`create table other_type as select 1 as id, 1094861636 as four, 4702394921427289928 as eight,
+      '41424344-4546-4748-494a-4b4c4d4e4f50'::uuid as sixteen, 1::smallint as two`);
+    const stream = await streamNamed(sides.source, 'other_type');
+    const types = { four: 'string', eight: 'string', sixteen: 'string', two: 'integer' };
+    for (const [name, destination_type] of Object.entries(types)) {
+      const fields = [{ path: [name], selected: true, destination_type, masking: 'none' }];
+      const chosen = { fields, filters: [], mapping: null, primary_key: null, cursor_field: null };
+      const plan = planTransfer({ source: postgresSource, schema: stream, stream: chosen as unknown as StreamRow });
+      const columns = plan.columns.map(({ target }) => target);
+      const target = targetOf(stream, { table: `other_${name}`, columns, stream_id: name });
+      const writer = await postgresDestination.open(destinationConfig(sides.destination).ctx, target);
+      const format = sharedFormat(plan, postgresSource.byteFormats!(requestOf(stream)), writer);
+      expect(format).toBe('pgcopy-text');
+      await writer.pipe!(await postgresSource.copy!(sourceConfig(sides.source).ctx, requestOf(stream), format!));
+      await writer.finish(null);
+      const shown = stream.fields.map(({ path: [own] }) =>
+        own === name && destination_type === 'string' ? `${own}::text` : own,
+      );
+      const [before] = await sides.source.sql.unsafe(checksum(`(select ${shown.join(', ')} from other_type)`));
+      const [after] = await sides.destination.sql.unsafe(checksum(`other_${name}`));
+      expect({ ...after }).toEqual({ ...before });
+    }
+  });
+
   test('the row lane returns canonical text', async () => {
     await sides.source.sql.unsafe(`create table canonical as select true as b, '\\x00ff'::bytea as y,
       '2024-12-31 23:59:59.123456+05:30'::timestamptz as t, ''::text as e, null::text as n, 1e20::float8 as f, '{"a":1}'::jsonb as j`);

@@ -20,7 +20,8 @@ const isMaskedText = ({ columns, typed }: PgTarget, at: number): boolean =>
   columns[at]!.masked === true && typed[at]!.type === 'text';
 
 function hasTypeOfSource({ columns, typed }: PgTarget, at: number): boolean {
-  const { dialect, source_type } = columns[at]!;
+  const { dialect, source_type, from } = columns[at]!;
+  if (from !== undefined) return false;
   if (source_type === null) return typed[at]!.type === columnType(columns[at]!);
   return dialect === DIALECT && isBuiltin(source_type) && typed[at]!.type === source_type;
 }

@@ -107,6 +107,13 @@ describe('names', () => {
     );
   });
 
+  test('a stream without columns, as of an empty file, is refused by the name of its table', async () => {
+    expect(await errorOf(open({ table: 'hollow', columns: [] }))).toMatchObject({
+      code: 'no_fields',
+      message: 'Table hollow would have no columns. Select a field; an empty file has none until it is filled',
+    });
+  });
+
   test('the longest name works in each mode', async () => {
     const longest = 'é'.repeat(31) + 'x';
     for (const mode of ['overwrite', 'append_dedup', 'append'] as const) {

@@ -59,7 +59,7 @@ export function warnOfNulls(ctx: Pick<ConnectorContext<unknown>, 'warn'>, reques
   const cursor = cursor_field?.join('.');
   ctx.warn(
     'null_cursor',
-    `${rows} rows of ${stream.name} have no ${cursor}. They are read once, later changes to them are not detected`,
+    `${rows} rows of ${stream.name} have no ${cursor}. They are read once: later changes to them are not detected, and rows without it that are added later are not loaded`,
   );
 }
 

@@ -32,13 +32,19 @@ export const isMerge = ({ mode }: Pick<WriteTarget, 'mode'>) => mode !== 'append
 export const keyOf = ({ mode, primary_key }: Pick<WriteTarget, 'mode' | 'primary_key'>): readonly string[] =>
   mode === 'append' ? [] : primary_key;
 
+const noColumns = ({ table }: PlacedTarget) =>
+  new ConfigurationError(
+    'no_fields',
+    `Table ${table} would have no columns. Select a field; an empty file has none until it is filled`,
+  );
+
 /** @throws ConfigurationError for what the database could never do. */
 export function checkTarget(dialect: Dialect, target: PlacedTarget): void {
   checkedName(dialect, 'schema', target.schema);
   checkedName(dialect, 'table', target.table);
   refuseReserved(target.table);
   const names = target.columns.map(({ name }) => dialect.names.fold(checkedName(dialect, 'column', name)));
-  if (names.length === 0) throw new ConfigurationError('no_fields', 'No field is selected');
+  if (names.length === 0) throw noColumns(target);
   const twice = target.columns.find((_, index) => names.indexOf(names[index]!) !== index);
   if (twice) {
     throw new ConfigurationError(

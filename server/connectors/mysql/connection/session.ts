@@ -1,5 +1,4 @@
 import type { Connection, QueryError, ResultSetHeader } from 'mysql2';
-import { Readable } from 'node:stream';
 import type { FailurePlace } from '../../kits/sql/failures.ts';
 import {
   DatabaseSession,
@@ -15,6 +14,7 @@ import { BinlogStream } from './binlog-stream.ts';
 import { closeClient, connectClient, driverOf, killConnection } from './client.ts';
 import { connectorError } from './failures.ts';
 import { inspectSession } from './inspect.ts';
+import { LoadData, type LoadResult } from './load-data.ts';
 import type { ResultColumn } from '../read/result-types.ts';
 import { RowStream } from './row-stream.ts';
 import type { RowText } from './row-text.ts';
@@ -111,11 +111,11 @@ export class MysqlSession extends DatabaseSession<Context> {
     return this.recorded(this.start('PREPARE', text), () => this.inTime(this.#prepare(text)));
   }
 
-  /** Runs a statement that carries rows. `data`: the content for LOAD DATA LOCAL. */
-  async load(text: string, data: Buffer | null): Promise<QueryResult> {
-    const bytes = (data?.length ?? 0) + text.length;
+  /** Runs a statement that carries rows. `lines`: the content for LOAD DATA LOCAL. */
+  async load(text: string, lines: Buffer | null): Promise<LoadResult> {
+    const bytes = (lines?.length ?? 0) + text.length;
     const pending = this.start('LOAD', text.slice(0, MAX_LOGGED_LENGTH), bytes);
-    return this.recorded(pending, () => this.#run(text, data ?? undefined));
+    return this.recorded(pending, () => (lines ? this.#loadData(text, lines) : this.#run(text)));
   }
 
   /** A SELECT whose rows are yielded as COPY text. Leaving the iteration early closes the session. */
@@ -197,7 +197,7 @@ export class MysqlSession extends DatabaseSession<Context> {
     });
   }
 
-  #run(sql: string, data?: Buffer): Promise<QueryResult> {
+  #run(sql: string): Promise<QueryResult> {
     return new Promise((resolve, reject) => {
       const done = (error: QueryError | null, result: unknown) => {
         if (error) return reject(error);
@@ -205,18 +205,19 @@ export class MysqlSession extends DatabaseSession<Context> {
         const header = result as ResultSetHeader;
         resolve({ rows: [], count: header.affectedRows, info: header.info, warnings: header.warningStatus });
       };
-      this.client.query({ sql, ...(data && { infileStreamFactory: () => Readable.from(pieces(data)) }) }, done);
+      this.client.query({ sql }, done);
+    });
+  }
+
+  #loadData(text: string, lines: Buffer): Promise<LoadResult> {
+    return new Promise((resolve, reject) => {
+      driverOf(this.client).addCommand(new LoadData(text, lines, { resolve, reject }));
     });
   }
 }
 
 const factsOf = (ctx: Context, { phase, database }: Required<SessionOptions>) =>
   sessionFacts(ctx, { scheme: 'mysql', database: database ?? '', phase, failure: connectorError });
-
-/** The driver sends each piece as one packet, which holds at most 16 MB. */
-function* pieces(data: Buffer): Generator<Buffer> {
-  for (let at = 0; at < data.length; at += 1024 * 1024) yield data.subarray(at, at + 1024 * 1024);
-}
 
 /** Runs `work` on a session of its own. */
 export const withSession = <Result>(

@@ -24,6 +24,9 @@ export interface DriverCommand {
 export interface DriverPacket {
   isError(): boolean;
   asError(encoding: string): Error;
+  readInt16(): number;
+  /** Null: the byte that stands for NULL in rows. */
+  readLengthCodedNumber(): number | string | null;
 }
 
 export interface PacketHandler {

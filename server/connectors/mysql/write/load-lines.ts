@@ -26,8 +26,9 @@ const isTaken = ({ dialect, type }: TargetColumn, shape: Shape) =>
  */
 export class LoadLines {
   readonly #shapes: readonly Shape[];
-  /** The beginning of a line whose end has not arrived. */
-  #rest: Buffer = Buffer.alloc(0);
+  /** The beginning of a line whose end has not arrived, and room for what follows it. */
+  #text: Buffer = Buffer.alloc(0);
+  #begun = 0;
   #lines: Buffer;
   #length = 0;
 
@@ -47,9 +48,11 @@ export class LoadLines {
 
   /** Takes any piece of the text. Its bytes are not needed any more. */
   add(chunk: Uint8Array): void {
-    const bytes = this.#rest.length === 0 ? bufferOf(chunk) : Buffer.concat([this.#rest, chunk]);
-    const end = bytes.lastIndexOf(LINE_FEED) + 1;
-    this.#rest = Buffer.from(bytes.subarray(end));
+    const filled = this.#begun + chunk.length;
+    this.#text = withRoom(this.#text, this.#begun, filled);
+    const bytes = this.#text;
+    bytes.set(chunk, this.#begun);
+    const end = bytes.subarray(0, filled).lastIndexOf(LINE_FEED) + 1;
     // No cell takes more bytes than it had.
     this.#reserve(end);
     let at = 0;
@@ -79,6 +82,8 @@ export class LoadLines {
       }
     }
     this.#length = to;
+    bytes.copyWithin(0, end, filled);
+    this.#begun = filled - end;
   }
 
   /** The complete lines so far, whose memory then belongs to the caller. */
@@ -90,14 +95,17 @@ export class LoadLines {
   }
 
   #reserve(more: number): void {
-    if (this.#length + more <= this.#lines.length) return;
-    const grown = Buffer.allocUnsafeSlow(Math.max(2 * this.#lines.length, this.#length + more));
-    this.#lines.copy(grown, 0, 0, this.#length);
-    this.#lines = grown;
+    this.#lines = withRoom(this.#lines, this.#length, this.#length + more);
   }
 }
 
-const bufferOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length);
+/** @returns this memory, or a larger one with its first `used` bytes */
+function withRoom(memory: Buffer, used: number, size: number): Buffer {
+  if (size <= memory.length) return memory;
+  const grown = Buffer.allocUnsafeSlow(Math.max(2 * memory.length, size));
+  memory.copy(grown, 0, 0, used);
+  return grown;
+}
 
 interface CopiedCell {
   at: number;

@@ -1,3 +1,4 @@
+import { freeBytes } from '../../../../../platform/memory/free-bytes.ts';
 import { DataError } from '../../../../contract/errors.ts';
 import { boundsOf } from './write/bounds.ts';
 import type { RowGroup, WaitingPage } from './write/file.ts';
@@ -77,6 +78,11 @@ export class BinaryRows {
     this.#rowsBefore += this.#rows;
     [this.#rows, this.#bytes] = [0, 0];
     return group;
+  }
+
+  close(): void {
+    freeBytes(this.#page.bytes);
+    for (const values of this.#values) values.close();
   }
 
   #ended(values: PlainValues, index: number): WaitingPage {

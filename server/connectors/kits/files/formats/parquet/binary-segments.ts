@@ -50,9 +50,13 @@ async function* rowGroups(
     readers,
     schema.map(({ name }) => name),
   );
-  for await (const bytes of ended(chunks)) {
-    if (bytes) rows.take(bytes);
-    for (let next = rows.next(!bytes); next; next = rows.next(!bytes)) yield next;
+  try {
+    for await (const bytes of ended(chunks)) {
+      if (bytes) rows.take(bytes);
+      for (let next = rows.next(!bytes); next; next = rows.next(!bytes)) yield next;
+    }
+  } finally {
+    rows.close();
   }
 }
 

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
+import { WriteStream } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { freeBytes } from '../../../../../../platform/memory/free-bytes.ts';
 import type { Bounds } from './bounds.ts';
 import { PageCompressor } from './compress.ts';
 import { footer, pageHeader, type SchemaColumn, type WrittenColumn, type WrittenGroup } from './metadata.ts';
@@ -29,12 +31,15 @@ export class ParquetFile {
   /** By column. */
   readonly #compressors: readonly PageCompressor[];
   #writing: Promise<void> = Promise.resolve();
+  /** Nothing reads what a file has written. Other streams may still send it. */
+  readonly #isFile: boolean;
 
   constructor(
     private readonly stream: Writable,
     private readonly columns: readonly SchemaColumn[],
   ) {
     this.#compressors = columns.map(() => new PageCompressor());
+    this.#isFile = stream instanceof WriteStream;
     this.#done = finished(stream);
     // Awaited in `end`; until then an unhandled rejection would end the process.
     this.#done.catch(() => {});
@@ -56,13 +61,13 @@ export class ParquetFile {
     if (this.#at === 0) await this.#write(MAGIC);
     const packed = await Promise.all(columns.map((column, index) => this.#compressed(column, index)));
     const written: WrittenColumn[] = [];
-    for (const [index, bytes] of packed.entries()) {
-      const { page, nulls, bounds } = columns[index]!;
+    for (const [index, { bytes, length }] of packed.entries()) {
+      const { nulls, bounds } = columns[index]!;
       const at = this.#at;
-      const header = pageHeader(rows, page.length, bytes.length);
+      const header = pageHeader(rows, length, bytes.length);
       await this.#write(header);
-      await this.#write(bytes);
-      const uncompressed = header.length + page.length;
+      await this.#write(bytes, this.#isFile ? () => freeBytes(bytes) : undefined);
+      const uncompressed = header.length + length;
       written.push({ at, bytes: this.#at - at, uncompressed, nulls, bounds });
     }
     this.#groups.push({ rows, columns: written });
@@ -79,14 +84,16 @@ export class ParquetFile {
     await this.#done;
   }
 
-  async #compressed({ page, reuse }: WaitingPage, index: number): Promise<Buffer> {
+  /** `length`: of the page, which is gone afterwards. */
+  async #compressed({ page, reuse }: WaitingPage, index: number): Promise<{ bytes: Buffer; length: number }> {
+    const { length } = page;
     const bytes = await this.#compressors[index]!.compress(page);
     reuse(page);
-    return bytes;
+    return { bytes, length };
   }
 
-  async #write(bytes: Uint8Array): Promise<void> {
+  async #write(bytes: Uint8Array, onWritten?: () => void): Promise<void> {
     this.#at += bytes.length;
-    if (!this.stream.write(bytes)) await Promise.race([once(this.stream, 'drain'), this.#done]);
+    if (!this.stream.write(bytes, onWritten)) await Promise.race([once(this.stream, 'drain'), this.#done]);
   }
 }

@@ -1,3 +1,4 @@
+import { freeBytes } from '../../../../../../platform/memory/free-bytes.ts';
 import { writeVarint } from './compact-protocol.ts';
 
 /** Before the bits of the definition levels: their length in bytes, and a varint with the length of their only run. */
@@ -19,6 +20,7 @@ export class PlainValues {
   #bits = 0;
   /** Of the group before the last one. */
   #spare: ArrayBuffer | null = null;
+  #closed = false;
 
   /** @param most the largest number of rows of a group */
   constructor(most: number) {
@@ -55,9 +57,18 @@ export class PlainValues {
   }
 
   /** Takes back what `take` gave: memory that is only dropped is freed late, and every page of new memory costs time. */
-  reuse({ buffer, length }: Uint8Array<ArrayBuffer>): void {
+  reuse(page: Uint8Array<ArrayBuffer>): void {
+    const { buffer, length } = page;
     const isFilled = buffer.byteLength <= 4 * length + this.begin + INITIAL_BYTES;
-    this.#spare = isFilled ? buffer : null;
+    if (isFilled && !this.#closed) this.#spare = buffer;
+    else freeBytes(page);
+  }
+
+  /** Ends the last group. Pages that were taken are still valid. */
+  close(): void {
+    this.#closed = true;
+    freeBytes(this.bytes);
+    if (this.#spare) freeBytes(new Uint8Array(this.#spare));
   }
 
   /** Begins a group with as much memory as the last one needed, and a little more. */
@@ -88,6 +99,7 @@ export class PlainValues {
   #grow(length: number): void {
     const larger = new Uint8Array(Math.max(2 * this.bytes.length, 8 * Math.ceil((this.end + length) / 8)));
     larger.set(this.bytes.subarray(0, this.end));
+    freeBytes(this.bytes);
     this.#use(larger);
   }
 

@@ -33,10 +33,11 @@ export function sharedFormat(plan: TransferPlan, offered: readonly ByteFormat[],
  * Moves the stream as encoded bytes: one pipe per checkpoint, or a single pipe when the stream has no state. Resolves to
  * the state at the end.
  */
-export async function moveBytes(input: Transfer, format: ByteFormat): Promise<StreamState | null> {
+export async function moveBytes(input: Transfer, wanted: ByteFormat): Promise<StreamState | null> {
   const { attempt, source, sourceContext, writer, request } = input;
   const { claim, deps } = attempt;
-  const stream = await onSide('source', () => source.copy!(sourceContext, request, format));
+  const stream = await onSide('source', () => source.copy!(sourceContext, request, wanted));
+  const { format } = stream;
   const mapped = byteMapper(attempt, input.plan, stream);
   const overlaps = writer.writes_while_committing === true;
   const pace = new CheckpointPace(claim.stream.destination_sync_mode, deps.config.CHECKPOINT_KB * 1024, overlaps);

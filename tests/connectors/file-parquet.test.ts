@@ -30,7 +30,7 @@ async function bothWays(path: string, inexact_values: 'refuse' | 'allow' = 'refu
   const [stream] = await fileSource.discover(context as never);
   if (!stream) throw new Error('no stream');
   const request = { ...requestOf(stream), inexact_values };
-  expect(fileSource.byteFormats?.(request)).toEqual(['pgcopy-text']);
+  expect(fileSource.byteFormats?.(request)).toContain('pgcopy-text');
   expect(fileSource.byteFormats?.({ ...request, sync_mode: 'incremental' })).toEqual([]);
   const cells = (await readBatches(fileSource, context, request)).flatMap(({ rows }) => rows);
   const bytes = await fileSource.copy?.(context as never, request, 'pgcopy-text');

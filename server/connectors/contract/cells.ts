@@ -42,7 +42,7 @@ export interface ChangeLines {
 
 /**
  * Formats that a source and a destination can pass on as bytes. In `pgcopy-binary` a column has the type of its source, or,
- * without one, that which PostgreSQL's columns of its logical type are created with.
+ * if that is not one of PostgreSQL's, the one that columns of its logical type are created with.
  */
 export type ByteFormat = 'pgcopy-binary' | 'pgcopy-text';
 

@@ -188,6 +188,7 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   locks?(settings: Partial<Config>): string;
   /** Byte formats that `copy` can produce for these columns, best first. Empty: rows only. */
   byteFormats?(request: ReadRequest): ByteFormat[];
+  /** May give another one of them, where what it finds does not have this one. */
   copy?(ctx: ConnectorContext<Config>, request: ReadRequest, format: ByteFormat): Promise<ByteStream>;
   /**
    * Called after the last commit of a read with a `reader_id`: everything up to `state` is in the destination, so the

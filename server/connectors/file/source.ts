@@ -50,7 +50,7 @@ export const fileSource = defineSource<FileSourceConfig>({
   read,
   digest: async (ctx, comparison) => ReadingDigester.ofSource(comparison, (request) => read(ctx, request)),
   byteFormats: fileByteFormats,
-  copy: async (ctx, request) => copyFiles(ctx, await requireSourceFiles(ctx), request),
+  copy: async (ctx, request, wanted) => copyFiles(ctx, await requireSourceFiles(ctx), { request, wanted }),
 });
 
 /** Adds columns that the next files to be read have. Without a state nothing is added: discovery has just run. */

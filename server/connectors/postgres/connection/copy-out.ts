@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { keepBytes } from '../../../platform/memory/free-bytes.ts';
-import { SIGNATURE, TRAILER } from './binary-copy.ts';
+import { SIGNATURE, TRAILER } from '../../cells/copy-binary.ts';
 
 /** The part of the driver's connection that COPY uses. */
 export interface DriverConnection {

@@ -1,7 +1,7 @@
 import type { ByteFormat, ByteStream, ConnectorContext, ReadRequest } from '../../contract/connector.ts';
 import { freeBytes } from '../../../platform/memory/free-bytes.ts';
 import { periodic } from '../../../platform/periodic.ts';
-import { SIGNATURE, TRAILER } from '../connection/binary-copy.ts';
+import { SIGNATURE, TRAILER } from '../../cells/copy-binary.ts';
 import type { CopyOut, Piece } from '../connection/copy-out.ts';
 import { WAITING } from '../connection/waiting.ts';
 import { Interleaved, type Rows } from './interleave.ts';

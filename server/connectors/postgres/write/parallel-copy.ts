@@ -1,5 +1,5 @@
 import type { Copied } from '../../kits/sql/rejects.ts';
-import { SIGNATURE } from '../connection/binary-copy.ts';
+import { SIGNATURE } from '../../cells/copy-binary.ts';
 import type { CopyIn } from '../connection/copy-in.ts';
 import type { PgSession } from '../connection/session.ts';
 import { WAITING } from '../connection/waiting.ts';

@@ -21,7 +21,8 @@ const isMaskedText = ({ columns, typed }: PgTarget, at: number): boolean =>
 
 function hasTypeOfSource({ columns, typed }: PgTarget, at: number): boolean {
   const { dialect, source_type, from } = columns[at]!;
+  const { type } = typed[at]!;
   if (from !== undefined) return false;
-  if (source_type === null) return typed[at]!.type === columnType(columns[at]!);
-  return dialect === DIALECT && isBuiltin(source_type) && typed[at]!.type === source_type;
+  if (source_type === null || dialect !== DIALECT) return type === columnType(columns[at]!);
+  return isBuiltin(source_type) && type === source_type;
 }

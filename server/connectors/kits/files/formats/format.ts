@@ -57,20 +57,23 @@ export interface FileRequest {
 export interface CopyReader {
   /** `Field.dialect` of the columns that can be copied. */
   dialect: string;
-  /** COPY text of one file. Null if this file has to be read by `rows`. */
+  /** Best first. */
+  formats: readonly ByteFormat[];
+  /** The rows of one file in a byte format. Null if this file has to be read by `rows`. */
   read(ctx: SourceContext, file: FoundFile, request: CopyRequest): Promise<AsyncIterable<CopyPiece> | null>;
 }
 
 export interface CopyRequest extends Pick<FileRequest, 'columns' | 'known'> {
+  format: ByteFormat;
   /** Memory for the bytes of pieces. */
   pool: ChunkPool;
 }
 
-/** Whole lines of COPY text. */
+/** Whole rows, without the signature of a binary COPY. */
 export interface CopyPiece {
   bytes: Uint8Array;
   rows: number;
-  /** NUL characters were removed from texts, because PostgreSQL cannot store them. */
+  /** NUL characters were removed from texts, because PostgreSQL cannot store them. A binary COPY still has them. */
   removed_nul: boolean;
 }
 

@@ -15,6 +15,7 @@ const RETURN = 13;
 
 export const csvCopy: CopyReader = {
   dialect: CSV_DIALECT,
+  formats: ['pgcopy-text'],
   async read(ctx, file, request) {
     const plan = await copyPlan(ctx, file, request);
     return plan && transcodeFile(ctx, file, { plan, pool: request.pool });

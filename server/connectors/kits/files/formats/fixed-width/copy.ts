@@ -17,6 +17,7 @@ const NEWLINE = 10;
 
 export const fixedWidthCopy: CopyReader = {
   dialect: FIXED_WIDTH_DIALECT,
+  formats: ['pgcopy-text'],
   async read(ctx, file, { columns, known, pool }) {
     const plan = copyPlan(ctx, columns);
     if (!plan) return null;

@@ -1,4 +1,5 @@
 import type { TargetColumn } from '../../../../contract/connector.ts';
+import { moveBytes } from './move-bytes.ts';
 import { decimalColumn } from './binary-decimal.ts';
 import type { PlainValues } from './write/plain-values.ts';
 import { PARQUET_TYPES } from './write/types.ts';
@@ -11,8 +12,6 @@ const EPOCH_DAYS = 10_957;
 const EPOCH_MICROSECONDS = EPOCH_DAYS * 24 * 60 * MINUTE * 1_000_000;
 const [EPOCH_HIGH, EPOCH_LOW] = [Math.floor(EPOCH_MICROSECONDS / TWO_32), EPOCH_MICROSECONDS % TWO_32];
 const [MOST, LEAST] = [0x7fffffff, -0x80000000];
-/** Calling into the engine costs more than copying shorter texts by words. */
-const LONG_TEXT = 192;
 
 /** Null for a type that cannot be read in binary form. */
 export function binaryColumn({ source_type, dialect, masked }: TargetColumn): BinaryColumn | null {
@@ -100,17 +99,10 @@ const text = (type: TypeName, skip = 0): BinaryColumn => ({
   add: (into, page, at, length) => addText(into, page, at + skip, length - skip),
 });
 
-function addText(into: PlainValues, { bytes, view }: RowBuffer, from: number, length: number): void {
+function addText(into: PlainValues, page: RowBuffer, from: number, length: number): void {
   const at = into.add(4 + length);
   into.view.setUint32(at, length, true);
-  const to = at + 4;
-  if (length >= LONG_TEXT) {
-    into.bytes.set(bytes.subarray(from, from + length), to);
-    return;
-  }
-  let done = 0;
-  for (; done + 4 <= length; done += 4) into.view.setInt32(to + done, view.getInt32(from + done));
-  for (; done < length; done += 1) into.bytes[to + done] = bytes[from + done]!;
+  moveBytes({ from: page, at: from, into, to: at + 4, length });
 }
 
 /** By PostgreSQL's name of the type, without the precision. */

@@ -9,7 +9,11 @@ export const parquetFormat: OutputFormat = {
   extension: /\.parquet$/i,
   columns: parquetColumns,
   rows: parquetRows,
-  copy: { dialect: PARQUET_DIALECT, read: async (ctx, file, request) => parquetCopy(ctx, file, request) },
+  copy: {
+    dialect: PARQUET_DIALECT,
+    formats: ['pgcopy-binary', 'pgcopy-text'],
+    read: async (ctx, file, request) => parquetCopy(ctx, file, request),
+  },
   texts: { nul: true },
   outputExtension: () => 'parquet',
   create: openParquet,

@@ -1,0 +1,26 @@
+/** The same memory twice. */
+interface Viewed {
+  bytes: Uint8Array;
+  view: DataView;
+}
+
+interface Move {
+  from: Viewed;
+  at: number;
+  into: Viewed;
+  to: number;
+  length: number;
+}
+
+/** Calling into the engine costs more than copying shorter texts by words. */
+const LONG_TEXT = 192;
+
+export function moveBytes({ from, at, into, to, length }: Move): void {
+  if (length >= LONG_TEXT) {
+    into.bytes.set(from.bytes.subarray(at, at + length), to);
+    return;
+  }
+  let done = 0;
+  for (; done + 4 <= length; done += 4) into.view.setInt32(to + done, from.view.getInt32(at + done));
+  for (; done < length; done += 1) into.bytes[to + done] = from.bytes[at + done]!;
+}

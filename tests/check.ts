@@ -4,6 +4,8 @@ import { dirname, join, relative } from 'node:path';
 import { FRUGAL } from './support/compiler.ts';
 import { fastFolder } from './support/fast-folder.ts';
 import { readTestReport } from './support/test-report.ts';
+import { bundleService } from './support/service-bundle.ts';
+import { isThorough } from './support/thorough.ts';
 import { sharedServers, stopTestServers } from './support/postgres.ts';
 
 /**
@@ -92,14 +94,17 @@ async function staticChecks(): Promise<void> {
 async function tests(): Promise<void> {
   const start = performance.now();
   const files = [...new Bun.Glob('tests/**/*.test.ts').scanSync({ cwd: ROOT })];
+  const bundle = isThorough ? null : await bundleService();
   try {
     const ok = await testFiles(files, {
       ...(await sharedServers()),
+      ...bundle?.env,
       TMPDIR: fastFolder(),
       ...FOR_SHORT_RUNS,
     });
     console.log(`${ok ? 'ok    ' : 'FAILED'} tests (${((performance.now() - start) / 1000).toFixed(1)} s)`);
   } finally {
+    bundle?.remove();
     await stopTestServers();
   }
 }

@@ -139,6 +139,7 @@ describe('an incremental read as bytes', () => {
     const again = await copyAll(await incremental('ticks', 'at', stored(all.state)));
     expect(again.rows).toEqual([]);
     expect(again.state).toEqual(all.state);
+    expect(again.warnings).toEqual(['null_cursor']);
     await run('create table hollow as select g as id, null::date as at from generate_series(1, 3) g');
     const hollow = await copyAll(await incremental('hollow', 'at'));
     expect(hollow.rows.length).toBe(3);

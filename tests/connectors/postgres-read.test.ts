@@ -63,9 +63,14 @@ describe('incremental', () => {
       [],
     );
     await run("insert into holes values (3, '2024-01-01'), (4, null)");
-    expect(
-      ids((await readAll(sourceConfig(sides.source).ctx, await incremental(first.state, 'holes', 'at'))).rows),
-    ).toEqual([3]);
+    const later = sourceConfig(sides.source);
+    const second = await readAll(later.ctx, await incremental(first.state, 'holes', 'at'));
+    expect(ids(second.rows)).toEqual([3]);
+    expect(later.warnings).toEqual(['null_cursor']);
+    await run('update holes set at = now() where at is null');
+    const full = sourceConfig(sides.source);
+    expect((await readAll(full.ctx, await incremental(second.state, 'holes', 'at'))).rows).toHaveLength(3);
+    expect(full.warnings).toEqual([]);
   });
 
   test('no state is given before all rows without a cursor are through', async () => {

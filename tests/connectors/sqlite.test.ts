@@ -161,7 +161,8 @@ test('rows that share a cursor are neither lost nor duplicated, wherever a read 
   await readSome(100);
   const wanted = Array.from({ length: 30_000 }, (_, id) => id).filter((id) => id % 10);
   expect(seen.map(Number).toSorted((a, b) => a - b)).toEqual(wanted);
-  expect(place.warnings).toEqual(['null_cursor']);
+  // Each read, since none but the first one returns such rows.
+  expect(place.warnings).toEqual(Array.from({ length: 4 }, () => 'null_cursor'));
 });
 
 test('a date window returns exactly its days, in every date format', async () => {

@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import type { Batch, Cell, Field, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError, SchemaChangedError } from '../contract/errors.ts';
-import { incrementalColumns, readIncrement } from '../kits/sql/incremental-read.ts';
+import { incrementalColumns, missesNulls, readIncrement } from '../kits/sql/incremental-read.ts';
 import { cursorOf, isIncremental } from '../kits/sql/request.ts';
 import { BREATH_ROWS, breathe, type Context, fromClause, identifier, once, withSnapshot } from './database.ts';
 import { checkDataset } from './datasets.ts';
@@ -52,7 +52,7 @@ async function incrementalSelections(
   const isSet = { sql: `${column} is not null`, values: [] };
   const where = [...limits, ...resumeCondition(request, cursor), isSet];
   return {
-    nulls: { request, where: [isNull], cursor },
+    nulls: { request, where: [isNull], cursor, one: missesNulls(request) },
     ordered: { request, where, cursor, ordered: true },
   };
 }
@@ -68,10 +68,10 @@ export async function comesRowByRow(ctx: Context, request: ReadRequest): Promise
     if (!isStoredTable(database, name)) return false;
     if (!isIncremental(request)) return true;
     const { nulls, ordered } = await incrementalSelections(database, request);
-    if (request.state?.cursor != null) return isPlannedAs(database, ordered, /^SEARCH /);
     const findsNulls = !cursorOf(request).nullable || isPlannedAs(database, nulls, /^SEARCH /);
     // From the start, the order of an index leads over the rows without a cursor only.
-    return findsNulls && isPlannedAs(database, ordered, /^(SCAN|SEARCH) /);
+    const step = request.state?.cursor == null ? /^(SCAN|SEARCH) / : /^SEARCH /;
+    return findsNulls && isPlannedAs(database, ordered, step);
   });
 }
 
@@ -90,6 +90,8 @@ interface Selection {
   /** Comes once more at the end of each row, in its stored form. */
   cursor?: Field;
   ordered?: boolean;
+  /** The first row alone. */
+  one?: boolean;
   /** Conditions are judged row by row: without an index, finding the next row would be one step of any length. */
   by_row?: boolean;
 }
@@ -99,13 +101,13 @@ const columnsOf = ({ request, cursor }: Pick<Selection, 'request' | 'cursor'>) =
 
 /** Every column with its table: SQLite takes an unknown name in quotes for a text. */
 function selectText(selection: Selection): string {
-  const { request, cursor, ordered } = selection;
+  const { request, cursor, ordered, one } = selection;
   const columns = columnsOf({ request, cursor }).map(({ field }, at) => `${columnOf(field)} as c${at}`);
   // A read that resumes compares cursors as texts, regardless of the column's collation.
   const exact = cursor && (cursor.type === 'string' || isDate(cursor.type)) ? ' collate binary' : '';
   const keys = request.primary_key.map((path) => `t.${identifier(path[0] ?? '')}`);
   const order = cursor && ordered ? ` order by ${[`${columnOf(cursor)}${exact}`, ...keys].join(', ')}` : '';
-  return `select ${columns.join(', ')}, ${wantedText(selection)} as wanted ${fromText(selection)}${order}`;
+  return `select ${columns.join(', ')}, ${wantedText(selection)} as wanted ${fromText(selection)}${order}${one ? ' limit 1' : ''}`;
 }
 
 const conditionsText = ({ where }: Selection) => where.map(({ sql }) => sql).join(' and ');

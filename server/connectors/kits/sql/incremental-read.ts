@@ -23,9 +23,13 @@ export const NULLS_READ: StreamState = { cursor: null, boundary: [], nulls_read:
 export const readsNulls = ({ state, window }: ReadRequest): boolean =>
   state?.cursor == null && !window && !state?.nulls_read;
 
+/** A read that leaves rows without a cursor out, and tells so if there are any. */
+export const missesNulls = (request: ReadRequest): boolean =>
+  !readsNulls(request) && !request.window && cursorOf(request).nullable;
+
 /** The two SELECTs of an incremental read. */
 export interface IncrementalSelects {
-  /** Null: left out. */
+  /** Rows without a cursor: all of them, or one of those that the read misses. Null: there are none, or they do not matter. */
   nulls: string | null;
   /** In the order of the cursor, beginning with the rows at the cursor of the state. */
   ordered: string;
@@ -47,20 +51,23 @@ export interface IncrementalParts {
 export function incrementalSelects(request: ReadRequest, parts: IncrementalParts): IncrementalSelects {
   const { select, conditions, isNull, resumes, orderBy } = parts;
   const behind = resumes === null ? [] : [resumes];
+  const nulls = `${select}${where([...conditions, isNull])}`;
+  const one = missesNulls(request) ? `${nulls} limit 1` : null;
   return {
-    nulls: readsNulls(request) ? `${select}${where([...conditions, isNull])}` : null,
+    nulls: readsNulls(request) ? nulls : one,
     ordered: `${select}${where([...conditions, ...behind, `not (${isNull})`])}${orderBy}`,
   };
 }
 
+/** @param rows what the SELECT for them returned */
 export function warnOfNulls(ctx: Pick<ConnectorContext<unknown>, 'warn'>, request: ReadRequest, rows: number): void {
   if (rows === 0) return;
   const { stream, cursor_field } = request;
   const cursor = cursor_field?.join('.');
-  ctx.warn(
-    'null_cursor',
-    `${rows} rows of ${stream.name} have no ${cursor}. They are read once: later changes to them are not detected, and rows without it that are added later are not loaded`,
-  );
+  const about = missesNulls(request)
+    ? `${stream.name} has rows without ${cursor}. Those that the first run found are loaded: later changes to them, and rows without it that were added since, are not`
+    : `${rows} rows of ${stream.name} have no ${cursor}. They are read once: later changes to them are not detected, and rows without it that are added later are not loaded`;
+  ctx.warn('null_cursor', about);
 }
 
 /** The bound of a read; null for a read of a window, whose state no later read continues. */
@@ -127,7 +134,7 @@ export async function* readIncrement(
     }
     warnOfNulls(ctx, request, nulls);
     yield { rows: [], bytes: 0, state: NULLS_READ };
-  }
+  } else if (missesNulls(request)) warnOfNulls(ctx, request, await countOf(rows.nulls()));
   const tracker = trackerOf(request, bound);
   for await (const batch of rows.ordered()) {
     const fresh = tracker.next(batch.rows);
@@ -138,4 +145,10 @@ export async function* readIncrement(
   if (tracker.held) warnOfHeldRows(ctx, request, bound);
   const end = tracker.end();
   if (end) yield { rows: [], bytes: 0, state: end };
+}
+
+async function countOf(batches: AsyncIterable<Batch>): Promise<number> {
+  let count = 0;
+  for await (const { rows } of batches) count += rows.length;
+  return count;
 }

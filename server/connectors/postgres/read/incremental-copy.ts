@@ -1,5 +1,5 @@
 import type { ByteStream, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
-import { boundOf, NULLS_READ, warnOfHeldRows, warnOfNulls } from '../../kits/sql/incremental-read.ts';
+import { boundOf, missesNulls, NULLS_READ, warnOfHeldRows, warnOfNulls } from '../../kits/sql/incremental-read.ts';
 import { cursorOf } from '../../kits/sql/request.ts';
 import { hiddenKey } from '../../kits/sql/cursors/row-identity.ts';
 import type { CopyOut } from '../connection/copy-out.ts';
@@ -41,11 +41,15 @@ export function copyIncrement(ctx: Context, request: ReadRequest): ByteStream {
       const { nulls, ordered } = selectsOf(request, selectList(request.columns, 'rows'));
       const lines = (select: string) => wholeRows(session.copyOut(`copy (${select}) to stdout`, { binary: false }));
       if (nulls) {
+        let found = 0;
+        const misses = missesNulls(request);
         for await (const chunk of lines(nulls)) {
-          rows += chunk.rows;
+          found += chunk.rows;
+          if (misses) continue;
+          rows = found;
           yield chunk.bytes;
         }
-        warnOfNulls(ctx, request, rows);
+        warnOfNulls(ctx, request, found);
       }
       if (request.state?.cursor == null && !request.window) state = NULLS_READ;
       const tracker = trackLines(request, cursorIndex(request), bound);

@@ -44,6 +44,7 @@ export async function startClock(
     database.isAwaited() ||
     now - read_at >= READ_IDLE_EVERY_MS ||
     Math.abs(Date.now() - now - offset) > JUMP_MS;
+  // Created before the loops that ask the server: it looks before they have sent what an idle process always asks.
   const reading = periodic(
     async () => {
       if (!isDue(performance.now())) return;

@@ -1,3 +1,5 @@
+import { nextPlace, wakeLater } from './steps.ts';
+
 export interface Periodic {
   /** Starts a turn now; during a turn, another one right after it. */
   wake(): void;
@@ -19,26 +21,15 @@ export interface PeriodicOptions {
 }
 
 /**
- * The loops of an idle process take their turns together: to wake up costs it more than the turn of a loop. Processes
- * start at different moments, so they are not in step with one another.
- */
-const STEP_MS = 1000;
-
-/** Milliseconds until the next turn. A pause of a second or more ends at a full second of the process. */
-export function pauseOf(every_ms: number, { jitter, now }: { jitter: number; now: number }): number {
-  const pause = every_ms * (1 + jitter * (2 * Math.random() - 1));
-  if (every_ms < STEP_MS) return pause;
-  return Math.round((now + pause) / STEP_MS) * STEP_MS - now;
-}
-
-/**
  * Runs `work` again and again until it is stopped. A turn never starts before the previous one has ended, so a slow
- * database does not pile up turns. `work` receives a signal that aborts when the loop is stopped.
+ * database does not pile up turns. `work` receives a signal that aborts when the loop is stopped. Loops whose turns begin
+ * at the same moment take them in the order in which they were created.
  */
 export function periodic(work: (signal: AbortSignal) => Promise<unknown>, options: PeriodicOptions): Periodic {
   const { every_ms, onError, immediately = false, jitter = 0.1 } = options;
   const stopping = new AbortController();
-  let timer: Timer | undefined;
+  const place = nextPlace();
+  let cancel = () => {};
   let turn: Promise<void> | null = null;
   let again = false;
   let last_error: unknown = null;
@@ -57,7 +48,7 @@ export function periodic(work: (signal: AbortSignal) => Promise<unknown>, option
   }
 
   function start(): void {
-    clearTimeout(timer);
+    cancel();
     if (stopping.signal.aborted) return;
     turn = takeTurns().finally(() => {
       turn = null;
@@ -67,7 +58,7 @@ export function periodic(work: (signal: AbortSignal) => Promise<unknown>, option
 
   function schedule(): void {
     if (stopping.signal.aborted) return;
-    timer = setTimeout(start, pauseOf(every_ms, { jitter, now: performance.now() }));
+    cancel = wakeLater({ place, start }, { every_ms, jitter });
   }
 
   if (immediately) start();
@@ -80,7 +71,7 @@ export function periodic(work: (signal: AbortSignal) => Promise<unknown>, option
     },
     async stop() {
       stopping.abort();
-      clearTimeout(timer);
+      cancel();
       await turn;
     },
     get last_error() {

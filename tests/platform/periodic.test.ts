@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
-import { pauseOf, periodic } from '../../server/platform/periodic.ts';
+import { periodic } from '../../server/platform/periodic.ts';
+import { nextTurn } from '../../server/platform/steps.ts';
 import { until } from '../support/until.ts';
 
 /** Work that takes until it is let go, and counts its turns. */
@@ -59,14 +60,34 @@ test('stop waits for the turn, tells it, and no other one begins', async () => {
 test('pauses of a second or more end together, and shorter ones by themselves', () => {
   for (const every_ms of [1000, 2000, 60_000]) {
     for (const now of [0.25, 499.5, 1500, 123_456.789]) {
-      const pause = pauseOf(every_ms, { jitter: 0.1, now });
-      const seconds = (now + pause) / 1000;
-      expect(seconds).toBeCloseTo(Math.round(seconds), 9);
-      expect(Math.abs(pause - every_ms)).toBeLessThanOrEqual(0.1 * every_ms + 500);
+      const at = nextTurn(every_ms, { jitter: 0.1, now });
+      expect(at % 1000).toBe(0);
+      expect(Math.abs(at - now - every_ms)).toBeLessThanOrEqual(0.1 * every_ms + 500);
     }
   }
-  expect(pauseOf(2000, { jitter: 0, now: 17 })).toBe(1983);
-  expect(pauseOf(250, { jitter: 0.1, now: 17 })).toBeWithin(225, 275.001);
+  expect(nextTurn(2000, { jitter: 0, now: 17 })).toBe(2000);
+  expect(nextTurn(250, { jitter: 0.1, now: 17 })).toBeWithin(242, 292.001);
+});
+
+test('loops take their turns in the order in which they were created, however long the last ones took', async () => {
+  const begun: string[] = [];
+  const { work, release } = slowWork();
+  const loop = (name: string, wait: () => Promise<void>) => {
+    const turn = () => {
+      begun.push(name);
+      return wait();
+    };
+    return periodic(turn, { every_ms: 1000, immediately: true, onError: () => {} });
+  };
+  const loops = [loop('first', work), loop('second', async () => {}), loop('third', async () => {})];
+  await until(() => begun.length >= 5);
+  expect(begun).toEqual(['first', 'second', 'third', 'second', 'third']);
+  release();
+  await until(() => begun.length >= 8);
+  const stopped = Promise.all(loops.map((one) => one.stop()));
+  release();
+  await stopped;
+  expect(begun.slice(5)).toEqual(['first', 'second', 'third']);
 });
 
 test('a turn that fails is reported once, and the loop goes on', async () => {

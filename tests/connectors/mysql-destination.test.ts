@@ -163,6 +163,21 @@ describeMysql('append', () => {
     await side.sql('set global local_infile = 1');
   });
 
+  test.each(['stored', 'virtual'])(
+    'a column that the server computes (%s) is refused, unless it is not loaded',
+    async (how) => {
+      await side.sql(`create table ${table} (id bigint, name text, twice bigint as (id * 2) ${how})`);
+      const columns = [column('id', 'integer'), column('Twice', 'integer')];
+      const error = await errorOf(load({ columns }, batchOf([['1', '1']])));
+      expect(error).toMatchObject({
+        code: 'column_is_generated',
+        message: expect.stringContaining(`column Twice of ${table}`),
+      });
+      await load({}, batchOf([row(1, 'a')]));
+      expect(await side.sql(`select id, twice from ${table}`)).toEqual([{ id: 1, twice: 2 }]);
+    },
+  );
+
   test('non-transactional tables and views are rejected', async () => {
     await side.sql(`create table ${table} (id int) engine = MyISAM; create view view_${table} as select 1 as id`);
     expect((await errorOf(open()))!.code).toBe('not_transactional');

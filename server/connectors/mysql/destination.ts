@@ -22,7 +22,7 @@ import { mysqlDialect, mysqlNameRules } from './write/dialect.ts';
 import { lockDefinitions } from './write/locks.ts';
 import { resumePending } from './write/pending-table.ts';
 import { discardTables, dropReplaced, publishTables } from './write/publish.ts';
-import { ensureUniqueKey, findTable } from './write/tables.ts';
+import { ensureUniqueKey, findTable, refuseGenerated } from './write/tables.ts';
 import { withShapes } from './write/target.ts';
 import { MysqlWriter } from './write/writer.ts';
 
@@ -115,7 +115,11 @@ async function open(ctx: Context, target: WriteTarget): Promise<Writer> {
     const db = { session, dialect };
     const opening = {
       ...db,
-      findTable: findTable.bind(null, session),
+      findTable: async (schema: string, table: string) => {
+        const found = await findTable(session, schema, table);
+        if (found) refuseGenerated(placed, found);
+        return found;
+      },
       ensureUniqueKey: ensureUniqueKey.bind(null, db),
       extraState: [PENDING_TABLE, READY],
       resume: async (state: StateRow) => {

@@ -9,9 +9,15 @@ import { columnList, literal, relation } from '../connection/sql.ts';
 import type { MysqlTarget } from './target.ts';
 import type { Row } from '../connection/result.ts';
 
-export async function findTable(session: MysqlSession, schema: string, table: string): Promise<ExistingTable | null> {
+export interface MysqlTable extends ExistingTable {
+  /** Folded names of columns whose values the server computes. */
+  generated: ReadonlySet<string>;
+}
+
+export async function findTable(session: MysqlSession, schema: string, table: string): Promise<MysqlTable | null> {
   const { rows } = await session.query(
-    `select t.table_type, t.engine, c.column_name, c.column_type, c.character_set_name from information_schema.tables t
+    `select t.table_type, t.engine, c.column_name, c.column_type, c.character_set_name,
+            c.extra like '% GENERATED%' from information_schema.tables t
        join information_schema.columns c on c.table_schema = t.table_schema and c.table_name = t.table_name
       where t.table_schema = ${literal(schema)} and t.table_name = ${literal(table)} order by c.ordinal_position`,
   );
@@ -32,7 +38,19 @@ export async function findTable(session: MysqlSession, schema: string, table: st
   }
   const typeOf = ([, , , type, charset]: Row) =>
     charset && charset !== 'utf8mb4' ? `${type}${OTHER_CHARSET}${charset}` : type!;
-  return { types: new Map(rows.map((row) => [row[2]!.toLowerCase(), typeOf(row)])) };
+  const nameOf = ([, , name]: Row) => name!.toLowerCase();
+  const generated = new Set(rows.filter((row) => row[5] === '1').map(nameOf));
+  return { types: new Map(rows.map((row) => [nameOf(row), typeOf(row)])), generated };
+}
+
+/** The server would ignore their values, with no more than a warning. @throws ConfigurationError `column_is_generated` */
+export function refuseGenerated({ table, columns }: PlacedTarget, { generated }: MysqlTable): void {
+  const column = columns.find(({ name }) => generated.has(name.toLowerCase()));
+  if (!column) return;
+  throw new ConfigurationError(
+    'column_is_generated',
+    `The server computes the column ${column.name} of ${table}, so nothing can be loaded into it. Deselect the field, or give it another name at the destination`,
+  );
 }
 
 /** Gone with the session. */

@@ -178,6 +178,16 @@ describeMysql('append', () => {
     },
   );
 
+  test.each(['append', 'append_dedup'] as const)('0 stays 0 in a column that numbers its rows (%s)', async (mode) => {
+    await side.sql(`create table ${table} (id bigint primary key auto_increment, name text)`);
+    await load({ mode, primary_key: ['id'] }, batchOf([row(-5, 'a'), row(0, 'b'), row(1, 'c')]));
+    expect(await content()).toEqual([
+      [-5, 'a'],
+      [0, 'b'],
+      [1, 'c'],
+    ]);
+  });
+
   test('non-transactional tables and views are rejected', async () => {
     await side.sql(`create table ${table} (id int) engine = MyISAM; create view view_${table} as select 1 as id`);
     expect((await errorOf(open()))!.code).toBe('not_transactional');

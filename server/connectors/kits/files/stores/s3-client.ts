@@ -80,9 +80,11 @@ export class Bucket {
 }
 
 /** Signatures by an access key. */
-const keyAccess = (settings: S3Location): BucketAccess => ({
-  async sign({ method, url, headers, body }) {
-    const { access_key_id = '', secret_access_key = '', session_token, region } = settings;
+function keyAccess(settings: S3Location): BucketAccess {
+  const { access_key_id = '', secret_access_key = '', session_token, region } = settings;
+  // Keeps the key of the day, which takes four more signatures to derive from the secret.
+  const cache = new Map<string, ArrayBuffer>();
+  const sign: BucketAccess['sign'] = async ({ method, url, headers, body }) => {
     const signer = new AwsV4Signer({
       method,
       url: url.href,
@@ -93,6 +95,7 @@ const keyAccess = (settings: S3Location): BucketAccess => ({
       sessionToken: session_token,
       service: 's3',
       region,
+      cache,
     });
     const signed = await signer.sign();
     return {
@@ -101,8 +104,8 @@ const keyAccess = (settings: S3Location): BucketAccess => ({
       headers: Object.fromEntries(signed.headers),
       ...(body !== undefined && { body }),
     };
-  },
-  renew: () => false,
-});
+  };
+  return { sign, renew: () => false };
+}
 
 const sha256 = (body: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(body).digest('hex');

@@ -77,8 +77,10 @@ export const hmacSigner = (now: Clock, hmac: HmacCredentials): Signer =>
   });
 
 /** Signature Version 4 of Amazon Web Services. */
-export const awsSigner = (now: Clock, aws: AwsCredentials): Signer =>
-  signer(async ({ method, url, headers, body }) => {
+export function awsSigner(now: Clock, aws: AwsCredentials): Signer {
+  // Keeps the key of the day, which takes four more signatures to derive from the secret.
+  const cache = new Map<string, ArrayBuffer>();
+  return signer(async ({ method, url, headers, body }) => {
     const signed = await new AwsV4Signer({
       method,
       url: url.href,
@@ -92,6 +94,8 @@ export const awsSigner = (now: Clock, aws: AwsCredentials): Signer =>
       datetime: now()
         .toISOString()
         .replaceAll(/[:-]|\.\d{3}/g, ''),
+      cache,
     }).sign();
     return { url: signed.url, headers: Object.fromEntries(signed.headers) };
   });
+}

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'bun:test';
+import type { LogicalType } from '../../server/connectors/contract/connector.ts';
 import { ConfigurationError, DataError, FencedError } from '../../server/connectors/contract/errors.ts';
 import { mysqlDestination } from '../../server/connectors/mysql/destination.ts';
 import { oldName } from '../../server/connectors/mysql/write/swap.ts';
@@ -187,6 +188,105 @@ describeMysql('append', () => {
       [1, 'c'],
     ]);
   });
+
+  /** The server makes NULL the present time there, or the next number. */
+  const FILLED = [
+    ['timestamp(6) not null', 'timestamp_tz'],
+    ['bigint not null auto_increment', 'integer'],
+  ] as const;
+  const filledTable = async (type: string, name = table) => {
+    await side.sql(`create table ${name} (id bigint primary key, v ${type}, key (v))`);
+    return { table: name, stream_id: name, primary_key: ['id'] };
+  };
+  const valued = (type: LogicalType) => [
+    { ...column('id', 'integer'), dialect: 'postgres' },
+    { ...column('v', type), dialect: 'postgres' },
+  ];
+  const CELL = { integer: '7', timestamp_tz: '2026-01-31 00:00:00+00' };
+  const REFUSED = { code: 'null_value', message: expect.stringMatching(/row 2: v is NULL/) };
+
+  for (const [type, given] of FILLED) {
+    test.each(['append', 'append_dedup', 'overwrite'] as const)(
+      `NULL is refused by a column that the server would fill: ${type} (%s)`,
+      async (mode) => {
+        for (const allowed of [1, 0]) {
+          await side.sql(`set global local_infile = ${allowed}`);
+          const place = await filledTable(type, `${table}_${allowed}`);
+          const rows = [
+            ['1', CELL[given]],
+            ['2', null],
+          ];
+          const error = await errorOf(load({ ...place, mode, columns: valued(given) }, batchOf(rows)));
+          // An overwrite sees it when the new rows are copied into a table that has to stay.
+          expect(error).toMatchObject(mode === 'overwrite' ? { code: 'null_value' } : REFUSED);
+          expect(await side.sql(`select * from ${place.table}`)).toEqual([]);
+          await load(
+            { ...place, mode, fence: 2, stream_run_id: 'second', columns: valued(given) },
+            batchOf(rows.slice(0, 1)),
+          );
+          expect(await side.sql(`select id from ${place.table}`)).toEqual([{ id: 1 }]);
+        }
+        await side.sql('set global local_infile = 1');
+      },
+    );
+  }
+
+  test('NULL in bytes is refused by a column that numbers its rows', async () => {
+    const place = await filledTable('bigint not null auto_increment');
+    const writer = await open({ ...place, columns: valued('integer') });
+    expect(writer.byteFormats).toEqual(['pgcopy-text']);
+    const copied = (text: string) =>
+      writer.pipe!({
+        format: 'pgcopy-text',
+        chunks: (async function* () {
+          yield Buffer.from(text);
+        })(),
+      } as never);
+    expect(await errorOf(copied('1\t7\n2\t\\N\n'))).toMatchObject(REFUSED);
+    await writer.abort();
+    expect(await side.sql(`select * from ${table}`)).toEqual([]);
+  });
+
+  test('NULL that the server would replace is kept as a rejected row', async () => {
+    const place = await filledTable('timestamp(6) not null');
+    const wanted = { ...place, columns: valued('timestamp_tz'), rejects: { limit: 5 } };
+    const counts = await load(
+      wanted,
+      batchOf([
+        ['1', null],
+        ['2', CELL.timestamp_tz],
+      ]),
+    );
+    expect(counts).toMatchObject({ rows_loaded: 1, rows_rejected: 1 });
+    expect(await side.sql(`select id from ${table}`)).toEqual([{ id: 2 }]);
+  });
+
+  test('changes that do not write such a column are merged', async () => {
+    const place = await filledTable('timestamp not null');
+    await side.sql(`insert into ${table} values (1, '2026-01-31'), (2, '2026-01-31')`);
+    const changes = [{ operation: 'delete' as const }, { operation: 'upsert' as const, unchanged: [1] }];
+    const rows = [
+      ['1', null],
+      ['2', null],
+    ];
+    await load({ ...place, mode: 'append_dedup', columns: valued('timestamp_tz') }, { ...batchOf(rows), changes });
+    expect(await side.sql(`select id, cast(v as char) as v from ${table}`)).toEqual([
+      { id: 2, v: '2026-01-31 00:00:00' },
+    ]);
+  });
+
+  test.each(['append_dedup', 'overwrite'] as const)(
+    'NULL is refused as a key that is a TIMESTAMP (%s)',
+    async (mode) => {
+      const key = { ...column('v', 'timestamp_tz'), source_type: 'timestamp', dialect: 'mysql' };
+      const wanted = { mode, primary_key: ['v'], columns: [column('id', 'integer'), key] };
+      const rows = [
+        ['1', CELL.timestamp_tz],
+        ['2', null],
+      ];
+      expect(await errorOf(load(wanted, batchOf(rows)))).toMatchObject(REFUSED);
+    },
+  );
 
   test('non-transactional tables and views are rejected', async () => {
     await side.sql(`create table ${table} (id int) engine = MyISAM; create view view_${table} as select 1 as id`);

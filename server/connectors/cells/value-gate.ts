@@ -1,4 +1,5 @@
 import type { Cell } from '../contract/cells.ts';
+import type { RowChange } from '../contract/changes.ts';
 import { DataError } from '../contract/errors.ts';
 import type { TargetColumn, WriteTarget } from '../contract/writer.ts';
 import type { ValueType } from './casts.ts';
@@ -11,6 +12,8 @@ export interface GateColumn {
   holds: ValueType;
   /** As the destination names the type. */
   shown: string;
+  /** The destination stores another value in place of NULL. */
+  replacesNull?: boolean;
 }
 
 export interface GateOptions {
@@ -37,6 +40,9 @@ const asWritten = (column: TargetColumn, holds: ValueType): ValueType =>
   column.type === 'timestamp_tz' && holds.type === 'timestamp' ? { ...holds, type: 'timestamp_tz' } : holds;
 /** JSON stays JSON in a column of text. */
 const isNested = ({ type }: TargetColumn) => type === 'json' || type === 'array';
+
+/** A column that holds no NULL, although the destination takes one. */
+type FilledColumn = Pick<Check, 'at' | 'name' | 'shown'>;
 
 /** Values that were changed to fit, by column. `first`: one of them, as it arrived. `shown`: the column's type. */
 export type ChangedValues = Record<string, { count: number; first: string; shown: string }>;
@@ -78,6 +84,7 @@ export class ValueGate {
 
   private constructor(
     private readonly checks: Check[],
+    private readonly filled: FilledColumn[],
     private readonly options: GateOptions,
   ) {}
 
@@ -93,7 +100,10 @@ export class ValueGate {
         ...(text ? [{ ...about, cast: text, isCast: false }] : []),
       ];
     });
-    return checks.length > 0 ? new ValueGate(checks, options) : null;
+    const filled = columns.flatMap(({ column: { name }, shown, replacesNull }, at) =>
+      replacesNull ? [{ at, name, shown }] : [],
+    );
+    return checks.length + filled.length > 0 ? new ValueGate(checks, filled, options) : null;
   }
 
   /** For a destination whose columns hold whatever their logical type does. */
@@ -102,14 +112,20 @@ export class ValueGate {
     return ValueGate.of(columns, { table: target.table, inexact: target.inexact_values ?? 'refuse', texts });
   }
 
-  /** Some column has to be looked at cell by cell. */
+  /** Some column has to be looked at cell by cell. Bytes are searched for NULL by `nullRefusal`. */
   get needsCells(): boolean {
     return this.checks.some(({ isCast }) => isCast);
   }
 
-  /** Changes the cells in place. @returns why the row cannot be written; null if it can */
-  take(row: Cell[]): DataError | null {
+  /**
+   * Changes the cells in place. @param change where the row is merged: NULL may then stand for a cell that is not written
+   * @returns why the row cannot be written; null if it can
+   */
+  take(row: Cell[], change?: RowChange): DataError | null {
     this.#rows += 1;
+    for (const column of this.filled) {
+      if (row[column.at] == null && isWritten(change, column.at)) return nullValue(this.options.table, column);
+    }
     for (const check of this.checks) {
       const cell = row[check.at];
       if (cell == null) continue;
@@ -125,6 +141,12 @@ export class ValueGate {
       row[check.at] = nearest;
     }
     return null;
+  }
+
+  /** Why this column cannot take NULL; null if it can. */
+  nullRefusal(at: number): DataError | null {
+    const column = this.filled.find((one) => one.at === at);
+    return column ? nullValue(this.options.table, column) : null;
   }
 
   /** @throws DataError for the first row that cannot be written */
@@ -158,6 +180,12 @@ export class ValueGate {
     return inexactValue({ table: this.options.table, name, shown, hint }, cell);
   }
 }
+
+const isWritten = (change: RowChange | undefined, at: number) =>
+  change === undefined || (change.operation === 'upsert' && !change.unchanged?.includes(at));
+
+export const nullValue = (table: string, { name, shown }: Pick<FilledColumn, 'name' | 'shown'>): DataError =>
+  new DataError('null_value', `${table}: ${name} is NULL, which ${shown} NOT NULL cannot hold`);
 
 /** `hint`: there is a nearest value that could be written instead. */
 export const inexactValue = (

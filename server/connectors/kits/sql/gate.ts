@@ -1,5 +1,5 @@
 import { castBetween, limitsBetween } from '../../cells/casts.ts';
-import { type ChangedValues, inexactValue, shortened, ValueGate } from '../../cells/value-gate.ts';
+import { type ChangedValues, inexactValue, nullValue, shortened, ValueGate } from '../../cells/value-gate.ts';
 import type { Dialect, SqlDatabase } from './dialect.ts';
 import type { ExistingTable, Target } from './target.ts';
 
@@ -7,17 +7,17 @@ import type { ExistingTable, Target } from './target.ts';
 export const gateOf = ({ holds, texts }: Dialect, target: Target): ValueGate | null =>
   ValueGate.of(
     target.columns.map((column, at) => {
-      const shown = target.typed[at]!.type;
-      return { column, holds: holds(shown), shown };
+      const { type: shown, replacesNull } = target.typed[at]!;
+      return { column, holds: holds(shown), shown, replacesNull };
     }),
     { table: target.table, inexact: target.inexact_values ?? 'refuse', texts },
   );
 
 /**
  * Before rows of a new table are copied into one that stays: the server rounds what a narrower column of that one
- * cannot hold. `as` is the SQL type of a cast to a column's type; null: such values are not looked at.
+ * cannot hold, and may replace NULL. `as` is the SQL type of a cast to a column's type; null: such values are not looked at.
  * @returns the values that will change, with `inexact_values: allow`
- * @throws DataError `value_does_not_fit`
+ * @throws DataError `value_does_not_fit`, `null_value`
  */
 export async function changedByCopy(
   { session, dialect }: SqlDatabase,
@@ -27,9 +27,14 @@ export async function changedByCopy(
   const found: ChangedValues = {};
   for (const { name, type } of target.typed) {
     const shown = old.types.get(dialect.names.fold(name)) ?? type;
+    const column = dialect.identifier(name);
+    if (old.replacesNull?.has(dialect.names.fold(name))) {
+      const missing = `select 1 from ${from} where ${column} is null limit 1`;
+      const { rows } = await session.query(missing, { slow: true });
+      if (rows.length > 0) throw nullValue(target.table, { name, shown });
+    }
     const [fresh, kept] = [dialect.holds(type), dialect.holds(shown)];
     if (castBetween(fresh, kept) !== 'lossy') continue;
-    const column = dialect.identifier(name);
     const [there, back] = [as(shown), as(type)];
     const [blanks] = limitsBetween(fresh, kept).filter((limit) => 'length' in limit);
     const cast =

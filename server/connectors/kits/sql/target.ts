@@ -10,11 +10,15 @@ export interface Column {
   name: string;
   /** As it is, or will be, in the table that takes the rows. */
   type: string;
+  /** The server stores another value in place of NULL. */
+  replacesNull?: boolean;
 }
 
 export interface ExistingTable {
   /** Folded column name to type. */
   types: Map<string, string>;
+  /** Folded names of columns in which the server stores another value in place of NULL. Absent: none. */
+  replacesNull?: ReadonlySet<string>;
 }
 
 /** A WriteTarget with names that the database can store, resolved against the table that exists. */
@@ -74,6 +78,7 @@ export function resolveTarget<Table extends ExistingTable>(
   const typed = target.columns.map(({ name }, index) => ({
     name,
     type: kept?.types.get(dialect.names.fold(name)) ?? fresh[index]!,
+    ...(kept?.replacesNull?.has(dialect.names.fold(name)) && { replacesNull: true }),
   }));
   return { ...target, existing, typed, relation: dialect.relation(target.schema, target.table) };
 }

@@ -107,10 +107,11 @@ export class SqlWriter implements Writer {
 
   /** The rows that the table holds exactly. The others are kept, or end the run. */
   async #passed(batch: Batch, gate: ValueGate): Promise<Batch> {
-    const { load, rejected } = this.parts;
+    const { load, rejected, target } = this.parts;
     const refused = new Set<number>();
+    const changes = isMerge(target) ? batch.changes : undefined;
     for (const [at, row] of batch.rows.entries()) {
-      const error = gate.take(row);
+      const error = gate.take(row, changes?.[at]);
       if (!error) continue;
       if (!rejected) throw withRow(error, gate.row);
       refused.add(at);

@@ -1,4 +1,5 @@
 import type { TargetColumn } from '../../contract/connector.ts';
+import type { DataError } from '../../contract/errors.ts';
 import { decodeCopyText } from '../../cells/copy-text.ts';
 import { instantText, type Shape, wholeText } from '../connection/cell-shapes.ts';
 import type { MysqlTarget } from './target.ts';
@@ -31,11 +32,16 @@ export class LoadLines {
   #begun = 0;
   #lines: Buffer;
   #length = 0;
+  #rows = 0;
 
-  /** @param size of the memory for lines, which grows where it is too small */
+  /**
+   * @param size of the memory for lines, which grows where it is too small
+   * @param nullRefusal why this column of this row, from 1, cannot be NULL; null if it can
+   */
   constructor(
     shapes: readonly Shape[],
     private readonly size: number,
+    private readonly nullRefusal: (column: number, row: number) => DataError | null = () => null,
   ) {
     this.#shapes = shapes;
     this.#lines = Buffer.allocUnsafeSlow(size);
@@ -46,7 +52,7 @@ export class LoadLines {
     return this.#length;
   }
 
-  /** Takes any piece of the text. Its bytes are not needed any more. */
+  /** Takes any piece of the text. Its bytes are not needed any more. @throws DataError of `nullRefusal` */
   add(chunk: Uint8Array): void {
     const filled = this.#begun + chunk.length;
     this.#text = withRoom(this.#text, this.#begun, filled);
@@ -59,9 +65,12 @@ export class LoadLines {
     let to = this.#length;
     const lines = this.#lines;
     while (at < end) {
-      for (const shape of this.#shapes) {
+      this.#rows += 1;
+      for (let column = 0; column < this.#shapes.length; column++) {
+        const shape = this.#shapes[column]!;
         const begun = at;
         const isNull = bytes[at] === BACKSLASH && bytes[at + 1] === LETTER_N;
+        if (isNull) this.#takeNull(column);
         if (shape === 'bytes' && !isNull) {
           at += 3;
           for (; bytes[at]! > LINE_FEED; at += 2) {
@@ -92,6 +101,11 @@ export class LoadLines {
     this.#lines = Buffer.allocUnsafeSlow(this.size);
     this.#length = 0;
     return taken;
+  }
+
+  #takeNull(column: number): void {
+    const refusal = this.nullRefusal(column, this.#rows);
+    if (refusal) throw refusal;
   }
 
   #reserve(more: number): void {

@@ -2,7 +2,7 @@ import { freeBytes } from '../../../platform/memory/free-bytes.ts';
 import type { ByteStream, Cell } from '../../contract/connector.ts';
 import { ConnectorError } from '../../contract/errors.ts';
 import type { Copied } from '../../kits/sql/rejects.ts';
-import { shortened } from '../../cells/value-gate.ts';
+import { shortened, type ValueGate, withRow } from '../../cells/value-gate.ts';
 import { warningError } from '../connection/failures.ts';
 import { encodeInserts } from './insert-text.ts';
 import { LoadLines } from './load-lines.ts';
@@ -41,7 +41,13 @@ export class RowLoader {
 
   constructor(
     private readonly session: MysqlSession,
-    private readonly into: { columns: readonly LoadedColumn[]; localInfile: boolean; table: string },
+    private readonly into: {
+      columns: readonly LoadedColumn[];
+      localInfile: boolean;
+      table: string;
+      /** What rows have passed. Bytes have not. */
+      gate: ValueGate | null;
+    },
   ) {
     this.#shapes = into.columns.map(({ shape }) => shape);
     this.#width = into.columns.length;
@@ -79,7 +85,11 @@ export class RowLoader {
   /** Takes lines of COPY text, without the columns after the first `columns`. One piece is loaded while the next arrives. */
   async addCopied({ chunks, reuse }: Pick<ByteStream, 'chunks' | 'reuse'>, columns: number): Promise<void> {
     const shapes = this.#shapes.slice(0, columns);
-    const lines = new LoadLines(shapes, PIECE_BYTES + (PIECE_BYTES >> 1));
+    const before = this.#rows;
+    const lines = new LoadLines(shapes, PIECE_BYTES + (PIECE_BYTES >> 1), (column, row) => {
+      const refusal = this.into.gate?.nullRefusal(column) ?? null;
+      return refusal && withRow(refusal, before + row);
+    });
     const charset = shapes.includes('bytes') ? 'binary' : 'utf8mb4';
     this.#width = columns;
     let loading = Promise.resolve();

@@ -12,12 +12,15 @@ import type { Row } from '../connection/result.ts';
 export interface MysqlTable extends ExistingTable {
   /** Folded names of columns whose values the server computes. */
   generated: ReadonlySet<string>;
+  replacesNull: ReadonlySet<string>;
 }
 
 export async function findTable(session: MysqlSession, schema: string, table: string): Promise<MysqlTable | null> {
   const { rows } = await session.query(
     `select t.table_type, t.engine, c.column_name, c.column_type, c.character_set_name,
-            c.extra like '% GENERATED%' from information_schema.tables t
+            c.extra like '% GENERATED%',
+            c.extra like '%auto_increment%' or (c.data_type = 'timestamp' and c.is_nullable = 'NO')
+       from information_schema.tables t
        join information_schema.columns c on c.table_schema = t.table_schema and c.table_name = t.table_name
       where t.table_schema = ${literal(schema)} and t.table_name = ${literal(table)} order by c.ordinal_position`,
   );
@@ -39,8 +42,11 @@ export async function findTable(session: MysqlSession, schema: string, table: st
   const typeOf = ([, , , type, charset]: Row) =>
     charset && charset !== 'utf8mb4' ? `${type}${OTHER_CHARSET}${charset}` : type!;
   const nameOf = ([, , name]: Row) => name!.toLowerCase();
-  const generated = new Set(rows.filter((row) => row[5] === '1').map(nameOf));
-  return { types: new Map(rows.map((row) => [nameOf(row), typeOf(row)])), generated };
+  return {
+    types: new Map(rows.map((row) => [nameOf(row), typeOf(row)])),
+    generated: new Set(rows.filter((row) => row[5] === '1').map(nameOf)),
+    replacesNull: new Set(rows.filter((row) => row[6] === '1').map(nameOf)),
+  };
 }
 
 /** The server would ignore their values, with no more than a warning. @throws ConfigurationError `column_is_generated` */

@@ -1,4 +1,5 @@
 import type { ByteFormat, ByteStream, Cell, ConnectorContext } from '../../contract/connector.ts';
+import type { ValueGate } from '../../cells/value-gate.ts';
 import type { DataError } from '../../contract/errors.ts';
 import { gateOf } from '../../kits/sql/gate.ts';
 import { pendingState } from '../../kits/sql/publish/pending-table.ts';
@@ -31,7 +32,7 @@ export class MysqlWriter extends SqlWriter {
     const { target, state, localInfile } = work;
     const rejected = RejectCount.of(target, state.counts);
     const gate = gateOf(work.dialect, target);
-    const load = new MysqlLoad(ctx, { ...work, rejected });
+    const load = new MysqlLoad(ctx, { ...work, rejected, gate });
     const takesBytes = localInfile && !rejected && !gate?.needsCells && takesCopyText(target);
     return new MysqlWriter({ ctx, target, state, rejected, gate, load }, takesBytes ? ['pgcopy-text'] : []);
   }
@@ -61,13 +62,13 @@ class MysqlLoad implements RowLoad {
 
   constructor(
     private readonly ctx: Context,
-    private readonly work: Work & { localInfile: boolean; rejected: RejectCount | null },
+    private readonly work: Work & { localInfile: boolean; rejected: RejectCount | null; gate: ValueGate | null },
   ) {
-    const { session, target, localInfile, rejected } = work;
+    const { session, target, localInfile, rejected, gate } = work;
     this.#load = loadOf(work);
     const columns: LoadedColumn[] = target.typed.map(({ name, shape }) => ({ quoted: identifier(name), shape }));
     if (this.#load.stage) columns.push({ quoted: this.#load.stage.change, shape: 'text' });
-    this.#loader = new RowLoader(session, { columns, localInfile, table: target.relation });
+    this.#loader = new RowLoader(session, { columns, localInfile, table: target.relation, gate });
     this.#rejects = rejected && new MysqlRejects(work, rejected, this.#loader, this.#load.present);
   }
 

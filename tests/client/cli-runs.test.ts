@@ -371,7 +371,7 @@ describe('other commands', () => {
       account_id: service.account_id,
       trigger_id: trigger!.id,
       number: 4711,
-      title: 'It failed',
+      title: 'low: It failed',
       status: 'open',
       severity: 'low',
       dedup_key: 'cli',
@@ -381,6 +381,7 @@ describe('other commands', () => {
       opened_at: at,
     });
     expect((await cli.run(['cases', '--status', 'open'])).out).toContain('It failed');
+    expect((await cli.run(['status'])).out).toContain('#4711 low: It failed');
     expect(await cli.run(['cases', '--status', 'opne'])).toMatchObject({
       code: 2,
       err: expect.stringContaining('opne'),

@@ -47,7 +47,8 @@ export async function status(cli: Cli, flags: { json: boolean }): Promise<void> 
   if (flags.json) return;
   if (attention.length > 0) cli.print(`\n${attentionTable(cli, attention.slice(0, SHOWN))}`);
   if (attention.length > SHOWN) cli.print(`and ${number(attention.length - SHOWN)} more: status -o yaml shows all`);
-  const cases = open.slice(0, SHOWN).map((one) => `#${one.number} ${one.severity}: ${one.title}`);
+  // A title begins with the severity.
+  const cases = open.slice(0, SHOWN).map((one) => `#${one.number} ${one.title}`);
   if (open.length > 0) cli.print(`\n${cases.join('\n')}`);
   if (open.length > SHOWN) cli.print(`and ${number(open.length - SHOWN)} more: cases --status open lists all`);
 }

@@ -308,4 +308,23 @@ describe('tables of several streams', () => {
     expect(find([table('a')], [foreign('a', { schema: 'sales' })])).toEqual([]);
     expect(find([table('a'.repeat(64))])).toEqual([['name_too_long', 0, null]]);
   });
+
+  test('the message names the table with its schema, where the destination has schemas', () => {
+    const messages = (schema: string) => {
+      const rest = { names: destinationOf('postgres').names!, isChecked: () => true };
+      const a = table('a', { schema });
+      const all = [
+        checkTables([a], { ...rest, foreign: [foreign('a', { schema })], read: [] }),
+        checkTables([a], { ...rest, foreign: [], read: [a] }),
+        checkTables([a, { ...a, stream_name: 'b' }], { ...rest, foreign: [], read: [] }),
+      ];
+      return all.map(([one]) => one!.message.split('. ')[0]);
+    };
+    expect(messages('sales')).toEqual([
+      'the connection "Other" writes "a" to "sales.a" as well',
+      '"a" is read from the table "sales.a" itself',
+      '"a" is written to "sales.a" as well',
+    ]);
+    expect(messages('')).toContain('"a" is written to "a" as well');
+  });
 });

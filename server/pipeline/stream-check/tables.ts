@@ -61,7 +61,7 @@ export function checkTables(
     const found = { code: 'duplicate_destination_table' as const, place: ['destination_table'], stream };
     const source = sources.get(key(one));
     if (source !== undefined) {
-      const message = `"${source}" is read from the table "${one.table}" itself. Use another table, prefix or schema`;
+      const message = `"${source}" is read from the table "${full(one)}" itself. Use another table, prefix or schema`;
       return [{ ...found, context, message }];
     }
     if (one.shared) return [];
@@ -70,16 +70,18 @@ export function checkTables(
       ?.find((at) => at !== stream && (at < stream || !isChecked(at) || own[at]!.shared));
     if (sibling !== undefined) {
       const { stream_name } = own[sibling]!;
-      return [
-        { ...found, context, message: `"${stream_name}" is written to "${own[sibling]!.table}" as well. ${ADVICE}` },
-      ];
+      const message = `"${stream_name}" is written to "${full(own[sibling]!)}" as well. ${ADVICE}`;
+      return [{ ...found, context, message }];
     }
     const [other] = others.get(key(one)) ?? [];
     if (!other) return [];
     const { connection_id, connection_name, stream_name } = other;
-    const message = `the connection "${connection_name}" writes "${stream_name}" to "${other.table}" as well. ${ADVICE}`;
+    const message = `the connection "${connection_name}" writes "${stream_name}" to "${full(other)}" as well. ${ADVICE}`;
     return [{ ...found, context: { ...context, connection_id }, message }];
   });
 }
+
+const full = ({ schema, table }: Pick<WrittenTable, 'schema' | 'table'>) =>
+  schema === '' ? table : `${schema}.${table}`;
 
 const ADVICE = 'Use another table, prefix or schema, or set shared_destination_table to let both write to it';

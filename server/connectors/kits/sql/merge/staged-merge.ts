@@ -1,4 +1,5 @@
 import type { WriteTarget } from '../../../contract/connector.ts';
+import type { ChangeFacts } from '../../../contract/change-fields.ts';
 import { DELETED_AT } from '../../../contract/changes.ts';
 import type { Dialect } from '../dialect.ts';
 import { latestChanges, type StagedChanges } from './staged-changes.ts';
@@ -125,14 +126,22 @@ export const marksOf = ({ identifier }: Dialect, target: Target) => ({
   marks: isSoft(target) ? [`${identifier(DELETED_AT)} = null`] : [],
 });
 
+/** Where the log has the last change of a row (contract/change-fields.ts). */
+const POSITION: keyof ChangeFacts = '_cdc_lsn';
+
 export function isReplaced(
-  { identifier, merge }: Dialect,
+  { identifier, merge, types }: Dialect,
   target: Target,
   of: { columns: readonly MergeColumn[]; cursor: MergeCursor | null; incoming(column: MergeColumn): string },
 ): string {
   const { columns, cursor, incoming } = of;
   const pairs = restOf(columns).map((column) => [`t.${column.own}`, incoming(column)] as const);
   const differs = pairs.length > 0 ? [merge.differs(pairs)] : [];
+  // Nearly all changes differ in it from the row that is there: then the whole rows need not be compared.
+  const position = columns.find(
+    ({ at }) => target.columns[at]!.name === POSITION && target.typed[at]!.type === types.text,
+  );
+  if (position) differs.unshift(`t.${position.own} <> ${incoming(position)}`);
   if (isSoft(target)) differs.push(`t.${identifier(DELETED_AT)} is not null`);
   const different = `(${differs.join(' or ') || 'false'})`;
   if (!cursor) return different;

@@ -120,6 +120,12 @@ test('a worker killed at any step of a group moves each transaction once, and wh
       await destination`select 1 from pg_stat_activity where datname = current_database() and state = 'active'
       and (query like 'copy %stage%' or query like 'with %merged as%')`
     ).length > 0;
+  /** While a commit waits at the gate, whose trigger makes it an upsert, the rows of the next one are staged. */
+  const isStagedBeside = async () =>
+    (
+      await destination`select 1 from pg_stat_activity where datname = current_database() and state = 'active'
+      and (query like 'copy %stage%' or (query like 'with %' and wait_event_type = 'Lock'))`
+    ).length === 2;
   const isCommitted = (before: number) => async () => {
     const [row] = await destination`select max(state_version)::int as at from pair._pipeline_state`;
     return row!.at > before;
@@ -129,7 +135,7 @@ test('a worker killed at any step of a group moves each transaction once, and wh
       await source`select confirmed_flush_lsn::text as at from pg_replication_slots where slot_name = ${slot}`;
     return row!.at !== before;
   };
-  const environment = { CHECKPOINT_KB: '256' };
+  const environment = { CHECKPOINT_KB: '512' };
   let worker = spawnWorker(service, environment);
   const runKilledWhen = async (...conditions: (() => Promise<boolean>)[]) => {
     const id = await pipeline.start();
@@ -161,6 +167,12 @@ test('a worker killed at any step of a group moves each transaction once, and wh
   await runKilledWhen(isCreated, isCopiedInPart);
   await transfers();
   await runKilledWhen(isStaging);
+  for (let round = 0; round < 3; round += 1) await transfers();
+  const gate = await closeGate(to.url, 'pair.giro', 'new.id = 10');
+  await runKilledWhen(isStagedBeside, async () => {
+    await gate.open();
+    return true;
+  });
   await transfers();
   const [row] = await destination`select max(state_version)::int as at from pair._pipeline_state`;
   await runKilledWhen(isCommitted(row!.at));

@@ -113,6 +113,8 @@ export interface ReplicationWriter {
     accepts_lines?: boolean;
   })[];
   write(stream: number, batch: Batch): Promise<void>;
+  /** `write` and `apply` may be called while a `commit` is under way, which takes what came before it. One at a time. */
+  writes_while_committing?: boolean;
   /**
    * Inside a transaction of the source: brings rows that have been written into their tables, without a commit, which has
    * less to do then. Absent: the commit does all of it.

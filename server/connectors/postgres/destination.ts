@@ -27,11 +27,12 @@ import { resumePending } from './write/pending-table.ts';
 import { ensureUniqueKey, findTable } from './write/tables.ts';
 import type { PgTable, PgTarget } from './write/target.ts';
 import { deferForeignKeys } from './write/foreign-keys.ts';
-import { PgReplicationWriter } from './write/replication-writer.ts';
+import { ReplicationSession } from './write/replication/session.ts';
+import { PgReplicationWriter } from './write/replication/writer.ts';
 import { discardTables, publishTables } from './write/publish.ts';
 import { advanceSequences } from './write/sequences.ts';
 import { LIMITS, LoadTransaction } from './write/load-transaction.ts';
-import { PgWriter } from './write/writer.ts';
+import { openBeside, PgWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
 
@@ -150,7 +151,8 @@ async function openReplication(ctx: Context, targets: readonly ReplicationTarget
     const keys = await deferForeignKeys(session, tables, (at, code, message) => targets[at]!.warn(code, message));
     transaction.defers = keys.some(({ length }) => length > 0);
     const [{ schema, connection_id }] = placed as [PlacedTarget];
-    return new PgReplicationWriter(transaction, writers, { foreignKeys: keys, states: { schema, connection_id } });
+    const about = { foreignKeys: keys, states: { schema, connection_id } };
+    return new PgReplicationWriter(new ReplicationSession(transaction, writers, about), () => openBeside(ctx));
   });
 }
 

@@ -238,9 +238,12 @@ async function applyAll(
   const pace = new CheckpointPace('append_dedup', bytes);
   const parts = new CheckpointPace('append_dedup', bytes);
   let states: (StreamState | null)[] = members.map(({ request }) => request.state);
-  let lag_stored = 0;
   // Once nothing is read ahead, what comes was read later.
   let emptied = Date.now();
+  const commitBatch = batchCommits(pass);
+  let committing: Promise<void> = Promise.resolve();
+  // A read that follows the log would go on until its next change.
+  const end = () => stop.abort();
   const apply = async ({ batch, hasMore }: Gathered) => {
     const not_before = emptied;
     if (!hasMore) emptied = Date.now();
@@ -254,23 +257,43 @@ async function applyAll(
     }
     states = batch.states;
     if (!due && !batch.complete && (!follows || hasMore)) return;
-    await commit(pass, states, batch.parts.length === 0 || batch.complete === true);
+    await committing;
+    committing = commitBatch({ ...batch, states }, not_before);
     for (const one of [pace, parts]) one.reset();
-    if (!batch.lag || performance.now() - lag_stored < LAG_MS) return;
-    lag_stored = performance.now();
-    const attempts = members.map(({ attempt }) => attempt);
-    await noteLag(attempts, batch.lag);
-    if (batch.lag.seconds !== undefined)
-      await recordFreshness(leader.deps.db, idsOf(attempts), asOf(not_before, batch.lag.seconds));
+    // Awaited before the next commit.
+    committing.catch(end);
+    if (!pass.writer.writes_while_committing) await committing;
   };
-  for await (const gathered of batches) {
-    await apply(gathered).catch((error) => {
-      // A read that follows the log would go on until its next change.
-      stop.abort();
-      throw error;
-    });
+  try {
+    for await (const gathered of batches) {
+      await apply(gathered).catch((error) => {
+        end();
+        throw error;
+      });
+    }
+    await committing;
+  } finally {
+    // Whatever ended the read, its rows are in place.
+    await committing.catch(() => {});
   }
   return states;
+}
+
+/** Commits what has been written up to the end of a batch, and stores the lag now and then. */
+function batchCommits(
+  pass: Pass,
+): (batch: ReplicatedBatch & Required<Pick<ReplicatedBatch, 'states'>>, not_before: number) => Promise<void> {
+  const attempts = pass.members.map(({ attempt }) => attempt);
+  const [leader] = attempts as [Attempt];
+  let stored = 0;
+  return async ({ parts, states, complete, lag }, not_before) => {
+    await commit(pass, states, parts.length === 0 || complete === true);
+    if (!lag || performance.now() - stored < LAG_MS) return;
+    stored = performance.now();
+    await noteLag(attempts, lag);
+    if (lag.seconds !== undefined)
+      await recordFreshness(leader.deps.db, idsOf(attempts), asOf(not_before, lag.seconds));
+  };
 }
 
 /** In a large transaction, which would otherwise be merged only once all of it has arrived. */

@@ -68,6 +68,8 @@ export interface WriterParts {
   rejected: RejectCount | null;
   gate: ValueGate | null;
   load: RowLoad;
+  /** Of another writer of the same stream, which takes turns with this one. */
+  totals?: WrittenTotals;
 }
 
 /** What a stream run has committed, earlier attempts included. */
@@ -78,19 +80,16 @@ export class SqlWriter implements Writer {
   readonly committed: CommittedState | null;
   readonly held: HeldPosition;
   protected prepared = false;
-  #counts: WriteCounts;
+  protected readonly totals: WrittenTotals;
   /** Rows that were taken without being staged, less those staged to be deleted. */
   #unstaged = 0;
-  /** Values of this stream run that were changed, earlier attempts included, as committed. */
-  #changed: ChangedValues;
   readonly #key: number[];
 
   constructor(protected readonly parts: WriterParts) {
     const { state, target } = parts;
     this.committed = state.committed;
     this.held = state.held;
-    this.#counts = state.counts;
-    this.#changed = state.changed;
+    this.totals = parts.totals ?? { counts: state.counts, changed: state.changed };
     // An attempt that ended between this commit and its report.
     if (state.committed?.finished || state.committed?.ready) this.warn();
     this.#key = target.primary_key.map((name) => target.columns.findIndex((column) => column.name === name));
@@ -123,7 +122,7 @@ export class SqlWriter implements Writer {
   }
 
   async checkpoint(state: StreamState): Promise<WriteCounts> {
-    if (!this.parts.load.incremental) return this.#counts;
+    if (!this.parts.load.incremental) return this.totals.counts;
     return this.guard(() => this.commit(state, false));
   }
 
@@ -147,7 +146,7 @@ export class SqlWriter implements Writer {
   warn(): void {
     const { ctx, rejected, target } = this.parts;
     rejected?.warn(ctx, target.schema);
-    warnOfChanged(target.table, this.#changed, (code, message) => ctx.warn(code, message));
+    warnOfChanged(target.table, this.totals.changed, (code, message) => ctx.warn(code, message));
   }
 
   /** See `#unstaged`. */
@@ -186,7 +185,7 @@ export class SqlWriter implements Writer {
     const isDeferred = target.publish_with != null;
     const { prepared } = this;
     this.prepared = false;
-    let totals: WrittenTotals = { counts: this.#counts, changed: this.#changed };
+    let { totals } = this;
     await load.commit(
       async (loaded, session) => {
         totals = this.totalsWith(loaded);
@@ -201,7 +200,7 @@ export class SqlWriter implements Writer {
 
   /** The totals once `loaded` is committed. */
   protected totalsWith({ rows, bytes, updated = 0, deleted = 0, rejected = 0, changed = {} }: Loaded): WrittenTotals {
-    const before = this.#counts;
+    const before = this.totals.counts;
     const { gate, rejected: kept, state } = this.parts;
     return {
       counts: {
@@ -217,8 +216,9 @@ export class SqlWriter implements Writer {
   }
 
   /** They are committed. */
-  protected confirm({ counts, changed }: WrittenTotals): void {
+  protected confirm(totals: WrittenTotals): void {
     this.parts.state.confirm();
-    [this.#counts, this.#changed, this.#unstaged] = [counts, changed, 0];
+    Object.assign(this.totals, totals);
+    this.#unstaged = 0;
   }
 }

@@ -93,7 +93,7 @@ export const PostgresDestinationConfig = z.object({
     label: 'Parallel writes per table',
     directs_secrets: false,
     description:
-      'Connections that load a table in parallel when it is new or overwritten. They join while its rows wait for the server. Unless it is 1, two parts of an incremental read are merged in parallel',
+      'Connections that load a table in parallel when it is new or overwritten. They join while its rows wait for the server. Unless it is 1, two parts of an incremental read are merged in parallel, and changes of a log are copied while those before them are merged',
     group: 'advanced',
   }),
   ...timeouts,

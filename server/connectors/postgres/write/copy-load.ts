@@ -171,6 +171,7 @@ export class CopyLoad implements TurnLoad {
     if (this.held || this.#rejects || this.#waits || isFirst) return;
     if (!stage?.changes || stage.changes.truncated || stage.complete) return;
     await this.endCopy();
+    this.transaction.endStaging();
     await this.session.query(`savepoint ${BEFORE_PART}`);
     try {
       const { updated, deleted } = await this.#load.complete(this.session, null);
@@ -202,6 +203,7 @@ export class CopyLoad implements TurnLoad {
   async commit(record: (loaded: Loaded, session: PgSession) => Promise<void>, prepared: boolean): Promise<void> {
     await this.stageHeld();
     await this.endCopy();
+    this.transaction.endStaging();
     const done: Partial<Loaded> =
       this.#ahead ?? (prepared ? await this.#load.complete(this.session, this.#rejects) : {});
     this.transaction.begin();

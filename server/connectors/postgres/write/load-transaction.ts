@@ -2,11 +2,17 @@ import type { PgSession } from '../connection/session.ts';
 import type { HeldBytes } from './held-rows.ts';
 
 /** Of a session that writes: a worker that freezes in the middle of a commit must not hold its locks for ever. */
-export const LIMITS = "set idle_in_transaction_session_timeout = '60s'";
+const LIMIT = "idle_in_transaction_session_timeout = '60s'";
+export const LIMITS = `set ${LIMIT}`;
+
+/** While rows are only staged, there are none: they may wait for the source, or for the commit of another session. */
+const STAGING = "set local idle_in_transaction_session_timeout = '15min'";
 
 /** A session and its open transaction. `common`: several writers use them, and what they share is ended elsewhere. */
 export class LoadTransaction {
   #open = false;
+  /** It holds no locks on rows yet. */
+  #stages = false;
   readonly held: HeldBytes = { bytes: 0 };
   /** Deferrable constraints are checked at the end of each transaction. */
   defers = false;
@@ -26,12 +32,20 @@ export class LoadTransaction {
 
   /** It begins with the next statement, in the same message. */
   begin(): void {
-    if (!this.#open) this.session.ahead(this.beginning.join('; '));
+    if (this.#open) return;
+    this.session.ahead([...this.beginning, ...(this.common ? [STAGING] : [])].join('; '));
     this.#open = true;
+    this.#stages = this.common;
+  }
+
+  /** What follows locks rows, and is no COPY. */
+  endStaging(): void {
+    if (this.#stages) this.session.ahead(`set local ${LIMIT}`);
+    this.#stages = false;
   }
 
   async commit(): Promise<void> {
     if (this.#open) await this.session.query('commit', { slow: true });
-    this.#open = false;
+    [this.#open, this.#stages] = [false, false];
   }
 }

@@ -24,35 +24,56 @@ import { acceptedFormats } from './target.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
 
+interface Work extends LoadWork {
+  ctx: Context;
+  gate: ValueGate | null;
+  totals?: WrittenTotals;
+}
+
 /** Each commit is one transaction: COPY, what the mode does with the rows, the state with its fence. */
 export class PgWriter extends SqlWriter {
   readonly byteFormats: ByteFormat[];
   readonly accepts_lines: boolean;
   readonly writes_while_committing: boolean;
+  /** Rows of the next commit can be staged by another session while one is under way. */
+  readonly takesTurns: boolean;
 
   static of(ctx: Context, transaction: LoadTransaction, { target, state }: Omit<LoadWork, 'rejected'>): PgWriter {
     const rejected = RejectCount.of(target, state.counts);
-    const gate = gateOf(postgres, target);
-    const loadBy = (own: LoadTransaction) => new CopyLoad(ctx, own, { target, state, rejected });
+    return PgWriter.#by(transaction, { ctx, target, state, rejected, gate: gateOf(postgres, target) });
+  }
+
+  static #by(transaction: LoadTransaction, work: Work): PgWriter {
+    const { ctx } = work;
+    const loadBy = (own: LoadTransaction) => new CopyLoad(ctx, own, work);
     const load = new LoadTurns(loadBy(transaction), async () => {
       const session = await openBeside(ctx);
       return session && loadBy(new LoadTransaction(session));
     });
-    return new PgWriter(load, { ctx, target, state, rejected, gate, common: transaction.common });
+    return new PgWriter(load, work, transaction.common);
   }
 
   private constructor(
     private readonly turns: LoadTurns<CopyLoad>,
-    parts: LoadWork & { ctx: Context; gate: ValueGate | null; common: boolean },
+    private readonly work: Work,
+    common: boolean,
   ) {
-    super({ ...parts, load: turns });
-    const { ctx, target, common } = parts;
+    super({ ...work, load: turns });
+    const { ctx, target, rejected, gate } = work;
     // An error of a byte stream cannot be traced to a row, and the server would round what a column cannot hold.
-    this.accepts_lines = !parts.rejected && !parts.gate?.needsCells;
+    this.accepts_lines = !rejected && !gate?.needsCells;
     this.byteFormats = this.accepts_lines ? acceptedFormats(target) : [];
     // A table that the first session creates is not visible to another one.
     const isMerged = isMerge(target) && target.existing !== null && turns.incremental;
-    this.writes_while_committing = isMerged && this.accepts_lines && !common && ctx.config.parallel_writes > 1;
+    const canOverlap = isMerged && ctx.config.parallel_writes > 1;
+    this.writes_while_committing = canOverlap && this.accepts_lines && !common;
+    // What is rejected or changed counts once it is written, so the commit before would store it.
+    this.takesTurns = canOverlap && !rejected && target.inexact_values !== 'allow';
+  }
+
+  /** A writer of the same stream by another session. Their commits follow one another. */
+  beside(transaction: LoadTransaction): PgWriter {
+    return PgWriter.#by(transaction, { ...this.work, totals: this.totals });
   }
 
   private get copies(): CopyLoad {
@@ -135,8 +156,8 @@ export class PgWriter extends SqlWriter {
   }
 }
 
-/** Merges beside the session of a writer, in transactions of its own. Null: the server accepts no other session. */
-async function openBeside(ctx: Context): Promise<PgSession | null> {
+/** For transactions beside those of a writer's session. Null: the server accepts no other session. */
+export async function openBeside(ctx: Context): Promise<PgSession | null> {
   try {
     const session = await PgSession.open(ctx, { phase: 'run' });
     session.ahead(LIMITS);

@@ -1,15 +1,16 @@
-import type { Batch, ReplicationWriter, StreamState, WriteCounts } from '../../contract/connector.ts';
-import { FencedError } from '../../contract/errors.ts';
-import { ofStream } from '../../contract/replication.ts';
-import { textOrNull } from '../../kits/sql/dialect.ts';
-import { STATE_TABLE, type StoredCommit } from '../../kits/sql/state-row.ts';
-import { literal, relation } from '../connection/sql.ts';
-import { postgres } from './dialect.ts';
-import type { DirectMerge } from './held-rows.ts';
-import { mergedOf } from './merge.ts';
-import type { LoadTransaction } from './load-transaction.ts';
-import type { PgWriter } from './writer.ts';
-import type { QueryResult } from '../connection/result.ts';
+import type { Batch, StreamState, WriteCounts } from '../../../contract/connector.ts';
+import { FencedError } from '../../../contract/errors.ts';
+import { ofStream } from '../../../contract/replication.ts';
+import { textOrNull } from '../../../kits/sql/dialect.ts';
+import { STATE_TABLE, type StoredCommit } from '../../../kits/sql/state-row.ts';
+import { literal, relation } from '../../connection/sql.ts';
+import { postgres } from '../dialect.ts';
+import type { DirectMerge } from '../held-rows.ts';
+import { mergedOf } from '../merge.ts';
+import type { PgSession } from '../../connection/session.ts';
+import { LoadTransaction } from '../load-transaction.ts';
+import type { PgWriter } from '../writer.ts';
+import type { QueryResult } from '../../connection/result.ts';
 
 /** Where the states of all streams are, which belong to one connection. */
 interface StatePlace {
@@ -27,7 +28,7 @@ const NOTHING_MERGED = { updated: 0, deleted: 0 };
  * server: one merges the rows of all tables and locks the states, the other one stores the states and commits. A larger
  * one, and one that fails, goes table by table, so that an error names its table.
  */
-export class PgReplicationWriter implements ReplicationWriter {
+export class ReplicationSession {
   /** Streams with rows in the open transaction. */
   readonly #written = new Set<number>();
   /** The stream whose COPY may be open: a session has one at a time. */
@@ -44,6 +45,19 @@ export class PgReplicationWriter implements ReplicationWriter {
       states: StatePlace;
     },
   ) {}
+
+  /** The same tables by another session. */
+  beside(session: PgSession): ReplicationSession {
+    const transaction = new LoadTransaction(session, true);
+    transaction.defers = this.transaction.defers;
+    const streams = this.streams.map((writer) => writer.beside(transaction));
+    return new ReplicationSession(transaction, streams, this.about);
+  }
+
+  /** The next commit merges what this session has staged. */
+  get hasStaged(): boolean {
+    return this.transaction.isOpen;
+  }
 
   async write(stream: number, batch: Batch): Promise<void> {
     if (this.#current !== stream) await this.#flush();
@@ -84,7 +98,7 @@ export class PgReplicationWriter implements ReplicationWriter {
   }
 
   /** The open transaction holds everything that is not committed, and ends with the session. */
-  abort(): Promise<void> {
+  close(): Promise<void> {
     return this.transaction.session.close();
   }
 

@@ -1,0 +1,79 @@
+import type { Batch, ReplicationWriter, StreamState, WriteCounts } from '../../../contract/connector.ts';
+import type { PgSession } from '../../connection/session.ts';
+import type { ReplicationSession } from './session.ts';
+
+/**
+ * Commits several tables together, over one session, or over two that take turns: while one of them merges and commits, the
+ * other one stages the rows of the next commit. It neither reads nor changes a table before that commit has ended, so
+ * commits have no locks to wait for, and a crash leaves what it would with one session.
+ */
+export class PgReplicationWriter implements ReplicationWriter {
+  readonly streams: ReplicationSession['streams'];
+  readonly writes_while_committing: boolean;
+  #current: ReplicationSession;
+  #other: ReplicationSession | null = null;
+  /** The second session was refused. */
+  #alone = false;
+  /** The commit that is under way. `staged`: it merges for a while. */
+  #committing: { session: ReplicationSession; staged: boolean; done: Promise<unknown> } | null = null;
+  #closed = false;
+
+  constructor(
+    first: ReplicationSession,
+    /** Called once. Null: there is no second session. */
+    private readonly open: () => Promise<PgSession | null>,
+  ) {
+    this.#current = first;
+    this.streams = first.streams;
+    this.writes_while_committing = first.streams.every(({ takesTurns }) => takesTurns);
+  }
+
+  async write(stream: number, batch: Batch): Promise<void> {
+    if (this.#committing?.session === this.#current) await this.#turn(this.#committing);
+    await this.#current.write(stream, batch);
+  }
+
+  async apply(): Promise<void> {
+    await this.#committing?.done;
+    await this.#current.apply();
+  }
+
+  async commit(states: readonly (StreamState | null)[], all = false): Promise<Map<number, WriteCounts>> {
+    const session = this.#current;
+    const staged = session.hasStaged;
+    const done = session.commit(states, all);
+    this.#committing = { session, staged, done };
+    try {
+      return await done;
+    } finally {
+      this.#committing = null;
+    }
+  }
+
+  async finish(states: readonly (StreamState | null)[]): Promise<WriteCounts[]> {
+    const counts = await this.#current.finish(states);
+    await this.#other?.close();
+    return counts;
+  }
+
+  async abort(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([this.#current.close(), this.#other?.close()]);
+  }
+
+  /** Small commits are over sooner than a session is opened. */
+  async #turn({ staged, done }: { staged: boolean; done: Promise<unknown> }): Promise<void> {
+    const next = staged ? await this.#another() : null;
+    if (!next) return void (await done);
+    [this.#current, this.#other] = [next, this.#current];
+    // Opened while the writer was aborted.
+    if (this.#closed) await next.close();
+  }
+
+  async #another(): Promise<ReplicationSession | null> {
+    if (this.#other || this.#alone || !this.writes_while_committing) return this.#other;
+    const session = await this.open();
+    this.#alone = session === null;
+    return session && this.#current.beside(session);
+  }
+}

@@ -532,8 +532,31 @@ test('a sheet is read by the types and formats of its cells, without empty rows'
     ['4', null, null, ...none],
     ['5', 'merged', null, ...none],
   ]);
-  const text = '2 cells hold an error of a formula, such as #DIV/0! in C8, and were read as NULL';
+  const text = '3 cells hold a formula that failed or was never calculated, such as ="" in B8, and were read as NULL';
   expect(warnings).toEqual([`values.xlsx, sheet "Ünits & "more"": ${text}`]);
+});
+
+test('a formula without a stored result is NULL with a warning, its row is kept, and one of an empty text is no error', async () => {
+  const cells = {
+    uncalculated: '<x:c><x:f>SUM(B1:B2)</x:f><x:v></x:v></x:c>',
+    shared: '<x:c><x:f t="shared" si="0"/></x:c>',
+    empty: '<x:c t="str"><x:f>""</x:f><x:v></x:v></x:c>',
+    known: '<x:c><x:f>1+1</x:f><x:v>2</x:v></x:c>',
+  };
+  const head = `<x:row>${textCell('a')}${textCell('b')}</x:row>`;
+  const rows = [
+    [cells.known, cells.empty],
+    [cells.uncalculated, cells.shared],
+  ];
+  put('formulas.xlsx', workbookOf(head + rows.map((row) => `<x:row>${row.join('')}</x:row>`).join('')));
+  warnings.length = 0;
+  expect(await rowsOf({ path: 'formulas.xlsx' })).toEqual([
+    ['2', null],
+    [null, null],
+  ]);
+  expect(warnings).toEqual([
+    'formulas.xlsx, sheet "S": 2 cells hold a formula that failed or was never calculated, such as =SUM(B1:B2) in A3, and were read as NULL',
+  ]);
 });
 
 test('a sheet of another program is read, too, and what cannot be read is named with its cell', async () => {

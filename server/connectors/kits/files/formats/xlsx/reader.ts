@@ -153,7 +153,7 @@ class Reading {
 
   warnOfErrors(): void {
     if (this.#errors === 0) return;
-    const text = `${this.sheet.place}: ${this.#errors} cells hold an error of a formula, such as ${this.#firstError}, and were read as NULL`;
+    const text = `${this.sheet.place}: ${this.#errors} cells hold a formula that failed or was never calculated, such as ${this.#firstError}, and were read as NULL`;
     this.ctx.warn('error_cells', text);
   }
 

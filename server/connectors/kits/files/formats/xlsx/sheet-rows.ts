@@ -5,7 +5,7 @@ import { momentOf } from './date-styles.ts';
 import { unescaped } from './unescaped.ts';
 import type { OpenSheet } from './workbook.ts';
 
-/** A value and the type that holds it. `error`: the result of a formula that failed, such as `#N/A`. */
+/** A value and the type that holds it. `error`: of a formula that failed, such as `#N/A`, or was never calculated. */
 export interface SheetValue {
   type: LogicalType | 'error';
   text: string;
@@ -18,6 +18,9 @@ export interface SheetRow {
   /** By column. Cells without a value are absent. */
   values: (SheetValue | undefined)[];
 }
+
+/** Of a formula in a message. */
+const MAX_SHOWN = 60;
 
 /** The limit of the format. */
 const MAX_COLUMNS = 16_384;
@@ -37,6 +40,8 @@ class RowReader {
   #column = -1;
   #cell: { kind: string; style: number } = { kind: 'n', style: 0 };
   #inText = false;
+  #inFormula = false;
+  #formula: string | null = null;
   #phonetic = false;
   #text = '';
 
@@ -52,6 +57,7 @@ class RowReader {
     if (name === 'c') this.#beginCell(attributes);
     else if (name === 'v' || name === 't') this.#inText = !this.#phonetic;
     else if (name === 'rPh') this.#phonetic = true;
+    else if (name === 'f') [this.#inFormula, this.#formula] = [true, ''];
     else if (name === 'row') {
       const { r } = attributes;
       this.#row = { number: r === undefined ? this.#row.number + 1 : Number(r), values: [] };
@@ -61,11 +67,13 @@ class RowReader {
 
   text = (piece: string): void => {
     if (this.#inText) this.#text += piece;
+    else if (this.#inFormula) this.#formula += piece;
   };
 
   close = (name: string): void => {
     if (name === 'v' || name === 't') this.#inText = false;
     else if (name === 'rPh') this.#phonetic = false;
+    else if (name === 'f') this.#inFormula = false;
     else if (name === 'c') this.#endCell();
     else if (name === 'row' && this.#row.values.length > 0) this.#rows.push(this.#row);
   };
@@ -76,12 +84,18 @@ class RowReader {
       throw new DataError('malformed_xlsx', `${this.sheet.place}, row ${this.#row.number}: "${r}" is not a cell`);
     }
     this.#cell = { kind: t, style: Number(s) };
-    this.#text = '';
+    [this.#text, this.#formula] = ['', null];
   }
 
   #endCell(): void {
-    const value = this.#text === '' ? undefined : this.#value(this.#text);
+    const value = this.#text === '' ? this.#withoutResult() : this.#value(this.#text);
     if (value && value.text !== '') this.#row.values[this.#column] = value;
+  }
+
+  /** Libraries write formulas that a program for spreadsheets has to calculate. An empty text has the kind `str`. */
+  #withoutResult(): SheetValue | undefined {
+    if (this.#formula === null || this.#cell.kind === 'str') return undefined;
+    return { type: 'error', text: `=${this.#formula.slice(0, MAX_SHOWN) || '…'}` };
   }
 
   #value(text: string): SheetValue {

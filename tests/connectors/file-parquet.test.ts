@@ -41,6 +41,25 @@ async function bothWays(path: string, inexact_values: 'refuse' | 'allow' = 'refu
   return { cells, copied, warnings };
 }
 
+test.each([
+  ['DECIMAL(5,2)', 'DECIMAL(9,4)', 'DECIMAL(9,4)'],
+  ['DECIMAL(9,4)', 'DECIMAL(12,2)', 'DECIMAL(14,4)'],
+  ['DECIMAL(38,0)', 'DECIMAL(9,4)', null],
+  ['FLOAT', 'DOUBLE', 'DOUBLE'],
+  ['DECIMAL(5,2)', 'DOUBLE', null],
+  ['INTEGER', 'BIGINT', null],
+  ['UUID', 'VARCHAR', null],
+])('a column that is %s in one file and %s in another one is declared as %s', async (one, other, both) => {
+  const folder = `${one} and ${other}`.replaceAll(/\W+/g, '_');
+  for (const [name, type] of Object.entries({ a: one, b: other })) {
+    const value = type === 'UUID' ? 'uuid()' : '1';
+    await write(`${folder}_${name}.parquet`, `SELECT ${value}::${type} AS value`);
+  }
+  const settings = { path: `${folder}_*.parquet` };
+  const [stream] = await fileSource.discover(contextOf(fileSource, { filesRoot: root }, { settings }) as never);
+  expect(stream?.fields.map(({ source_type, dialect }) => [source_type, dialect])).toEqual([[both, 'duckdb']]);
+});
+
 test('every value of a Parquet file is the same by cells and by bytes', async () => {
   const texts = [...TEXTS.map(literal), 'NULL'].map((text) => `(${text})`).join(', ');
   const path = await write(

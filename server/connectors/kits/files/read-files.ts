@@ -1,6 +1,7 @@
 import { SchemaChangedError } from '../../contract/errors.ts';
 import { formatOf } from './formats.ts';
 import type { FileBatch, FileColumn, FileRequest } from './formats/format.ts';
+import { typeOfBoth } from './formats/parquet/types.ts';
 import type { SourceContext } from './settings/files.ts';
 import type { FoundFile } from './stores/store.ts';
 
@@ -42,7 +43,10 @@ function merge(columns: Map<string, FileColumn>, column: FileColumn): void {
     columns.set(column.name, column);
     return;
   }
-  if (known.type === column.type) return;
+  if (known.type === column.type) {
+    columns.set(column.name, { ...known, source_type: typeOfBoth(known.source_type, column.source_type) });
+    return;
+  }
   const numbers = [known.type, column.type].every((type) => type === 'integer' || type === 'number');
   const dialect = known.dialect === column.dialect ? known.dialect : null;
   columns.set(column.name, { ...known, type: numbers ? 'number' : 'string', source_type: null, dialect });

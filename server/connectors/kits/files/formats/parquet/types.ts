@@ -15,6 +15,21 @@ export function logicalType(type: string): LogicalType {
   return type === 'BLOB' ? 'binary' : 'string';
 }
 
+/** DuckDB's limit. */
+const MAX_DIGITS = 38;
+
+/** The type that holds the values of both, as two files have them; null: none, so that only the logical type counts. */
+export function typeOfBoth(one: string | null, other: string | null): string | null {
+  if (one === other || one === null || other === null) return one === other ? one : null;
+  const pair = [one, other];
+  if (pair.every((type) => type === 'FLOAT' || type === 'DOUBLE')) return 'DOUBLE';
+  const decimals = pair.map((type) => /^DECIMAL\((\d+),(\d+)\)$/.exec(type));
+  if (decimals.includes(null)) return null;
+  const scale = Math.max(...decimals.map((found) => Number(found![2])));
+  const digits = scale + Math.max(...decimals.map((found) => Number(found![1]) - Number(found![2])));
+  return digits <= MAX_DIGITS ? `DECIMAL(${digits},${scale})` : null;
+}
+
 /** SQL for the canonical text of a column. */
 export function canonical(column: string, type: string): string {
   const text = `CAST(${column} AS VARCHAR)`;

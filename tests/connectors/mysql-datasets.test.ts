@@ -55,6 +55,22 @@ describeMysql('datasets', () => {
     expect((await discover([])).map(({ name }) => name)).toEqual(['sales']);
   });
 
+  test('texts and lists that a query joins are whole, whatever the default of the server is', async () => {
+    const limit = async () => (await side.sql('select @@global.group_concat_max_len as n'))[0]!.n;
+    const before = await limit();
+    // The default of MySQL.
+    await side.sql('set global group_concat_max_len = 1024');
+    try {
+      const joined = "group_concat(seq order by seq separator ',')";
+      const [cells] = await rowsOf(`select ${joined} as joined, json_arrayagg(seq) as list from seq_1_to_1000`);
+      const numbers = Array.from({ length: 1000 }, (_, at) => at + 1);
+      expect(cells![0]).toBe(numbers.join(','));
+      expect(JSON.parse(cells![1]!)).toHaveLength(1000);
+    } finally {
+      await side.sql(`set global group_concat_max_len = ${String(before)}`);
+    }
+  });
+
   test('return the same cells as the table, as rows and as bytes', async () => {
     const [table] = await discover([]);
     const query = await dataset('select * from sales # all of them');

@@ -84,9 +84,8 @@ async function initialise(cluster: Cluster, { ephemeral }: { ephemeral: boolean 
     const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
     const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
     // Synced before its first use: after a power failure the folder would look initialized, with files missing.
-    // Passwords of an ephemeral cluster guard nothing, and each connection derives a key from one in so many rounds.
-    const quick = ephemeral ? ['--no-sync', '--set=scram_iterations=1'] : [];
-    const child = Bun.spawn([initdb, '-D', draft, ...quick, '--no-instructions', ...locale, ...access], {
+    const sync = ephemeral ? ['--no-sync'] : [];
+    const child = Bun.spawn([initdb, '-D', draft, ...sync, '--no-instructions', ...locale, ...access], {
       ...cluster.owner,
       cwd: cluster.home,
       env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },

@@ -175,6 +175,7 @@ const NOT_AUDITED = [
   'sent_rows',
   'sessions',
   'snapshots',
+  'stream_days',
   'stream_runs',
   'tasks',
   'trigger_groups',

@@ -19,6 +19,27 @@ test('an invalid value is reported with row and column, and is rolled back', asy
   expect(await sql("select 1 from duckdb_tables() where table_name = 't'")).toEqual([]);
 });
 
+test.each([
+  ['DECIMAL(5,2)', '1.2345', ['1.25', '-999.99', '0', '1e+2', '7']],
+  ['FLOAT', '0.123456789', ['0.1', '16777216.0', '1e-45', '3.4028235e+38', 'NaN', '-Infinity', '-0.0']],
+  ['DOUBLE', '9007199254740993', ['0.1', '1e+22', '5e-324', '1.7976931348623157e+308', 'NaN', '0.30000000000000004']],
+])(
+  'a number with more digits than a %s of another file is refused, and others are kept',
+  async (type, wrong, right) => {
+    const declared = { ...column('amount', 'number'), source_type: type, dialect: 'duckdb' };
+    const columns = [column('id', 'integer'), declared];
+    const rows = right.map((cell, id) => [String(id), cell]);
+    expect(await load({ columns }, batchOf(rows))).toMatchObject({ rows_loaded: right.length });
+    const same = right.map((cell, id) => `(${id}, '${cell}'::${type})`).join(', ');
+    expect(await sql(`select id, amount from t except select * from (values ${same}) v`)).toEqual([]);
+    const more = { fence: 2, stream_run_id: 'second', columns };
+    expect(await errorOf(load(more, batchOf([['9', wrong]])))).toMatchObject({
+      code: 'value_does_not_fit',
+      message: `t: row 1: amount has "${wrong}", which ${type} cannot hold exactly. Change the type of the column, or set inexact_values to allow`,
+    });
+  },
+);
+
 test('the check looks at the schema of a connection, and leaves nothing behind', async () => {
   await load({}, batchOf([row(1, 'a')]));
   expect((await check({ schema: 'shop' })).checks).toMatchObject([{ status: 'passed' }]);

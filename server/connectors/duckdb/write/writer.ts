@@ -1,4 +1,4 @@
-import type { Cell, ConnectorContext } from '../../contract/connector.ts';
+import type { Cell, ConnectorContext, TargetColumn } from '../../contract/connector.ts';
 import type { SqlSession } from '../../kits/sql/dialect.ts';
 import type { Merged } from '../../kits/sql/merge/merge.ts';
 import type { DataError } from '../../contract/errors.ts';
@@ -16,6 +16,7 @@ import { duckDbError, isDuplicate, isMisfit, type Place } from '../connection/fa
 import { writing } from '../connection/file-access.ts';
 import type { DuckDbDestinationConfig } from '../connection/settings.ts';
 import { relation } from '../connection/sql.ts';
+import { DIALECT } from '../connection/types.ts';
 import { duckdb } from './dialect.ts';
 import { merge } from './merge.ts';
 import { DuckDbRejects } from './rejects.ts';
@@ -38,9 +39,15 @@ interface Work {
 export function duckDbWriter(ctx: Context, work: Work & { state: StateRow }): SqlWriter {
   const { target, state } = work;
   const rejected = RejectCount.of(target, state.counts);
-  const gate = gateOf(duckdb, target);
+  const gate = gateOf(duckdb, { ...target, columns: target.columns.map(unbound) });
   return new SqlWriter({ ctx, target, state, rejected, gate, load: new FileLoad(ctx, work, rejected) });
 }
+
+/** The declared digits of a Parquet file's numbers are those of the files that discovery saw: others may have more. */
+const unbound = (column: TargetColumn): TargetColumn =>
+  column.type === 'number' && column.dialect === DIALECT && !column.from
+    ? { ...column, from: { type: 'number', source_type: null, dialect: null } }
+    : column;
 
 class FileLoad implements RowLoad {
   readonly incremental: boolean;

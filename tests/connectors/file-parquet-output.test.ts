@@ -45,6 +45,33 @@ async function piped(path: string, rows: Iterable<Cell[][]>, columns = TWO) {
 const readBack = (path: string, names: string[]) =>
   readRows(fileSource, contextOf(fileSource, { filesRoot: root }, { settings: { path: `${path}/t/*` } }), names);
 
+test.each([
+  ['DECIMAL(5,2)', ['1.25', '-999.99'], '1.2345', '1.23'],
+  ['FLOAT', ['0.1', '3.4028235e+38', 'NaN'], '0.123456789012', '0.12345679'],
+])('a number with more digits than a %s of another file is refused or counted', async (type, right, wrong, nearest) => {
+  const [id] = TWO;
+  const columns = [
+    id!,
+    { name: 'amount', type: 'number' as const, source_type: type, dialect: 'duckdb', nullable: true },
+  ];
+  const write = async (cells: string[], inexact_values: 'refuse' | 'allow') => {
+    const path = crypto.randomUUID();
+    const context = contextOf(fileDestination, { filesRoot: root }, { settings: { path, format: 'parquet' } });
+    const writer = await fileDestination.open(context as never, s3Target({ fence: 1, columns, inexact_values }));
+    expect(writer.byteFormats).toEqual([]);
+    try {
+      await writer.write({ rows: cells.map((cell, at) => [String(at), cell]), bytes: 1 });
+      await writer.finish(null);
+    } finally {
+      await writer.abort();
+    }
+    return (await readBack(path, ['amount'])).flat();
+  };
+  expect(await write(right, 'refuse')).toEqual(right);
+  await expect(write([wrong], 'refuse')).rejects.toMatchObject({ code: 'value_does_not_fit' });
+  expect(await write([wrong], 'allow')).toEqual([nearest]);
+});
+
 test('values written as bytes come back unchanged: escapes, NULL and the empty string, lines of any length', async () => {
   const texts: Cell[] = [
     '',

@@ -44,6 +44,12 @@ const isNested = ({ type }: TargetColumn) => type === 'json' || type === 'array'
 /** A column that holds no NULL, although the destination takes one. */
 type FilledColumn = Pick<Check, 'at' | 'name' | 'shown'>;
 
+/** The declared digits of a Parquet file's numbers are those of the files that discovery saw: others may have more. */
+export const withoutDigits = (column: TargetColumn): TargetColumn =>
+  column.type === 'number' && column.dialect === 'duckdb' && !column.from
+    ? { ...column, from: { type: 'number', source_type: null, dialect: null } }
+    : column;
+
 /** Values that were changed to fit, by column. `first`: one of them, as it arrived. `shown`: the column's type. */
 export type ChangedValues = Record<string, { count: number; first: string; shown: string }>;
 
@@ -106,9 +112,17 @@ export class ValueGate {
     return checks.length + filled.length > 0 ? new ValueGate(checks, filled, options) : null;
   }
 
-  /** For a destination whose columns hold whatever their logical type does. */
-  static ofTarget(target: WriteTarget, texts: TextRules): ValueGate | null {
-    const columns = target.columns.map((column) => ({ column, holds: { type: column.type }, shown: column.type }));
+  /** For a destination whose columns hold whatever their logical type does, unless `holds` names one that holds less. */
+  static ofTarget(
+    target: WriteTarget,
+    texts: TextRules,
+    holds: (column: TargetColumn) => { holds: ValueType; shown: string } | null = () => null,
+  ): ValueGate | null {
+    const columns = target.columns.map((column) => {
+      const limited = holds(column);
+      if (limited) return { column: withoutDigits(column), ...limited };
+      return { column, holds: { type: column.type }, shown: column.type };
+    });
     return ValueGate.of(columns, { table: target.table, inexact: target.inexact_values ?? 'refuse', texts });
   }
 

@@ -1,4 +1,5 @@
-import type { Cell, ConnectorContext, TargetColumn } from '../../contract/connector.ts';
+import type { Cell, ConnectorContext } from '../../contract/connector.ts';
+import { withoutDigits } from '../../cells/value-gate.ts';
 import type { SqlSession } from '../../kits/sql/dialect.ts';
 import type { Merged } from '../../kits/sql/merge/merge.ts';
 import type { DataError } from '../../contract/errors.ts';
@@ -16,7 +17,6 @@ import { duckDbError, isDuplicate, isMisfit, type Place } from '../connection/fa
 import { writing } from '../connection/file-access.ts';
 import type { DuckDbDestinationConfig } from '../connection/settings.ts';
 import { relation } from '../connection/sql.ts';
-import { DIALECT } from '../connection/types.ts';
 import { duckdb } from './dialect.ts';
 import { merge } from './merge.ts';
 import { DuckDbRejects } from './rejects.ts';
@@ -39,15 +39,9 @@ interface Work {
 export function duckDbWriter(ctx: Context, work: Work & { state: StateRow }): SqlWriter {
   const { target, state } = work;
   const rejected = RejectCount.of(target, state.counts);
-  const gate = gateOf(duckdb, { ...target, columns: target.columns.map(unbound) });
+  const gate = gateOf(duckdb, { ...target, columns: target.columns.map(withoutDigits) });
   return new SqlWriter({ ctx, target, state, rejected, gate, load: new FileLoad(ctx, work, rejected) });
 }
-
-/** The declared digits of a Parquet file's numbers are those of the files that discovery saw: others may have more. */
-const unbound = (column: TargetColumn): TargetColumn =>
-  column.type === 'number' && column.dialect === DIALECT && !column.from
-    ? { ...column, from: { type: 'number', source_type: null, dialect: null } }
-    : column;
 
 class FileLoad implements RowLoad {
   readonly incremental: boolean;

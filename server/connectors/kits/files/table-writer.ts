@@ -126,7 +126,7 @@ class TableWriter implements Writer {
   ) {
     this.committed = committed;
     this.held = held;
-    this.#gate = ValueGate.ofTarget(work.target, this.format.texts);
+    this.#gate = ValueGate.ofTarget(work.target, this.format.texts, this.format.holds);
     this.#changedBefore = this.#ownCommit?.changed ?? {};
     if (committed?.finished) this.#warn();
     this.byteFormats = this.#gate?.needsCells ? [] : (this.format.bytes?.formats(work.target.columns) ?? []);

@@ -1,3 +1,4 @@
+import type { ValueType } from '../../../cells/casts.ts';
 import type { TextRules } from '../../../cells/text-rules.ts';
 import type { ByteFormat, Cell, Field, TargetColumn } from '../../../contract/connector.ts';
 import type { FileDestinationConfig, FormatName, SourceContext } from '../settings/files.ts';
@@ -30,6 +31,8 @@ export interface FileFormat {
 export interface OutputFormat extends FileFormat {
   /** What its files hold of texts. */
   texts: TextRules;
+  /** A type that holds less than the logical type of the column, and its name; null: it holds all values. */
+  holds?(column: TargetColumn): { holds: ValueType; shown: string } | null;
   /** Extension of the files that it writes, without the leading dot: `csv.gz`. */
   outputExtension(config: FileDestinationConfig): string;
   /** Starts a file with these columns in the draft. */

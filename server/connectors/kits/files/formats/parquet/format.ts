@@ -1,6 +1,6 @@
 import type { OutputFormat } from '../format.ts';
 import { binarySegments, isBinaryColumn } from './binary-segments.ts';
-import { openParquet } from './output.ts';
+import { limitedNumber, openParquet } from './output.ts';
 import { PARQUET_DIALECT, parquetColumns, parquetCopy, parquetRows } from './reader.ts';
 import { textSegments } from './text-segments.ts';
 
@@ -15,6 +15,7 @@ export const parquetFormat: OutputFormat = {
     read: async (ctx, file, request) => parquetCopy(ctx, file, request),
   },
   texts: { nul: true },
+  holds: limitedNumber,
   outputExtension: () => 'parquet',
   create: openParquet,
   bytes: {

@@ -3,6 +3,8 @@ import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
+import type { ValueType } from '../../../../cells/casts.ts';
+import { valueType } from '../../../../cells/value-types.ts';
 import type { TargetColumn } from '../../../../contract/connector.ts';
 import { DataError } from '../../../../contract/errors.ts';
 import { binarySql, type DuckDb, identifier, literal, momentSql, openDuckDb } from '../../../duckdb/instance.ts';
@@ -105,6 +107,14 @@ export function castOf({ type, source_type, dialect }: TargetColumn, column: str
     default:
       return source_type?.toLowerCase() === 'uuid' ? cast('UUID') : column;
   }
+}
+
+/** Columns that would round what the text of a number has. A double has the digits that most files give it. */
+export function limitedNumber({ type, source_type }: TargetColumn): { holds: ValueType; shown: string } | null {
+  if (type !== 'number') return null;
+  const shown = numberType(source_type ?? '');
+  if (!/^(DECIMAL|FLOAT|REAL)/.test(shown)) return null;
+  return { holds: valueType({ type, source_type: shown, dialect: 'duckdb' }), shown };
 }
 
 /** A number without a declared precision stays text: a double would lose digits. */

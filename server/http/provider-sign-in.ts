@@ -86,7 +86,9 @@ async function sessionToConfirm(deps: Deps, request: Request): Promise<string> {
 function pathOf({ config: { BASE_PATH } }: Deps, to: string | null): string {
   const url = to === null || to.length > MAX_PATH ? null : URL.parse(to, 'http://service');
   const isOwn = url?.origin === 'http://service' && `${url.pathname}/`.startsWith(`${BASE_PATH}/`);
-  return isOwn && to!.startsWith('/') ? `${url.pathname}${url.search}` : `${BASE_PATH}/console`;
+  // `/..//host` becomes `//host`, which is an address of another host.
+  const isPath = to?.startsWith('/') && !url?.pathname.startsWith('//');
+  return isOwn && isPath ? `${url.pathname}${url.search}` : `${BASE_PATH}/console`;
 }
 
 const PENDING = 'pending_sign_in';

@@ -422,7 +422,8 @@ describe('opens no session', () => {
   });
 
   test('and leads to no other site', async () => {
-    for (const to of ['https://elsewhere.example', '//elsewhere.example', '/\\elsewhere.example']) {
+    const elsewhere = ['https:', '', '/..', '/.', '/a/..', '/%2e'].map((start) => `${start}//elsewhere.example`);
+    for (const to of [...elsewhere, '/\\elsewhere.example', '/..\\\\elsewhere.example']) {
       const { location } = await signIn(person('wanderer'), 'plain', { query: `?to=${encodeURIComponent(to)}` });
       expect(location).toBe('/console');
     }

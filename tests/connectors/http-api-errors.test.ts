@@ -52,6 +52,19 @@ describe("an error response becomes an error of its class, with the server's mes
     expect((error as Error).message).toContain('no such key');
     expect((error as Error).message).not.toContain('very-secret-key');
   });
+
+  test.each([
+    ['a message', { status: 400 }, {}],
+    ['an error with the status of a success', { status: 200 }, { errors: [{ when: 'message', message: 'message' }] }],
+  ])('without the half of a secret at which %s is cut', async (_, init, more) => {
+    server.on('/items', ({ headers }) => Response.json({ message: `${'-'.repeat(290)}${headers['x-key']}` }, init));
+    const authentication = { type: 'api_key', in: 'header', name: 'X-Key', value: '{{ secrets.key }}' };
+    const error = await check({ ...more, authentication, secrets: { key: 'very-secret-key' } }).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect((error as Error).message).toContain('-[redacted');
+    expect((error as Error).message).not.toContain('very');
+  });
 });
 
 describe('an error with the status of a success', () => {

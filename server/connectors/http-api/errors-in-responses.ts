@@ -11,8 +11,6 @@ export interface ErrorJudge {
   ignores(json: unknown): boolean;
 }
 
-const MAX_MESSAGE_LENGTH = 300;
-
 const isSelected = (value: unknown) =>
   value !== null &&
   value !== undefined &&
@@ -36,8 +34,8 @@ export function errorJudge({ errors }: Pick<Definition, 'errors'>, stream: Strea
       const rule = matching(json);
       if (!rule || rule.action === 'ignore') return null;
       const found = rule.message?.(json) ?? rule.when(json);
-      const said = typeof found === 'string' ? found : JSON.stringify(found);
-      return { message: said.slice(0, MAX_MESSAGE_LENGTH), retryable: rule.action === 'retry' };
+      const message = typeof found === 'string' ? found : JSON.stringify(found);
+      return { message, retryable: rule.action === 'retry' };
     },
   };
 }

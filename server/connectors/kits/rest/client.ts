@@ -1,7 +1,7 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, ConnectorError, RateLimitedError, RetryableError } from '../../contract/errors.ts';
 import { Exchange, type ExchangeOptions, type HttpResponse } from './send.ts';
-import { statusError } from './failures.ts';
+import { shortened, statusError } from './failures.ts';
 import { pause } from './rate-limiter.ts';
 import { type Failure, type Patience, type Pause, type RequestAttempt, withRetries } from './retry.ts';
 import { backoff, isExhausted, requestedWait } from './retry-after.ts';
@@ -125,7 +125,8 @@ export class HttpClient {
       this.#noteQuota(response.headers);
       const described = (succeeded && accept.errorIn?.(response)) || null;
       if (!described) return { ok: true, result: response };
-      const text = `${where} returned an error with status ${response.status}: ${this.redact(described.message)}`;
+      const message = shortened(described.message, (found) => this.#exchange.redact(found, token));
+      const text = `${where} returned an error with status ${response.status}: ${message}`;
       const failure = described.retryable ? RetryableError : ConfigurationError;
       return { ok: false, failed: { response: null, error: new failure('error_in_response', text) } };
     }

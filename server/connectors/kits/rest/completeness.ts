@@ -1,6 +1,6 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
-import { messageIn } from './failures.ts';
+import { messageIn, shortened } from './failures.ts';
 
 /** Fields of an answer that say how a request went. A body with other fields is a record, not an error. */
 const ENVELOPE = new Set(
@@ -81,7 +81,7 @@ export class CompletenessGuard {
     if (failure !== null)
       throw new DataError(
         'error_in_response',
-        `${name}: ${where} returned an error with the status of a success: ${this.stream.redact(failure).slice(0, 300)}`,
+        `${name}: ${where} returned an error with the status of a success: ${shortened(failure, this.stream.redact)}`,
       );
     if (found !== undefined || isWhole || !isFilled(json)) return;
     this.#missing += 1;

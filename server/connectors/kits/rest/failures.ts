@@ -8,6 +8,7 @@ import {
 
 const TRANSIENT = new Set([408, 425, 429]);
 const MAX_MESSAGE_LENGTH = 300;
+const MAX_REDACTED_LENGTH = 20_000;
 
 /** A retry may succeed. */
 export const isTransient = (status: number): boolean => TRANSIENT.has(status) || status >= 500;
@@ -38,18 +39,20 @@ export function networkError(error: unknown, host: string): ConnectorError {
 export const timeoutError = (host: string, seconds: number) =>
   new TimeoutError('request_timeout', `${host} did not respond within ${seconds} s`);
 
+const unchanged = (text: string) => text;
+
 /** The message in the body of an error response, or the beginning of the body; empty when there is nothing to show. */
-export function serverMessage(body: string, contentType: string | null): string {
+export function serverMessage(body: string, contentType: string | null, redact = unchanged): string {
   const trimmed = body.trim();
   if (/^[[{]/.test(trimmed)) {
     try {
       const found = messageIn(JSON.parse(trimmed), 0);
-      if (found) return shortened(found);
+      if (found) return shortened(found, redact);
     } catch {
       // Not JSON: the beginning of the text has to do.
     }
   }
-  return contentType?.includes('html') || trimmed.startsWith('<') ? '' : shortened(trimmed);
+  return contentType?.includes('html') || trimmed.startsWith('<') ? '' : shortened(trimmed, redact);
 }
 
 const NAMES = ['message', 'error_description', 'detail', 'title', 'error', 'errors', 'reason', 'description', '0'];
@@ -64,7 +67,8 @@ export function messageIn(value: unknown, depth: number): string | null {
   return null;
 }
 
-const shortened = (text: string) => {
-  const line = text.replaceAll(/\s+/g, ' ');
+/** The beginning of a text on one line. Redacted before it is cut: half a secret is not recognized. */
+export function shortened(text: string, redact: (text: string) => string): string {
+  const line = redact(text.slice(0, MAX_REDACTED_LENGTH)).replaceAll(/\s+/g, ' ');
   return line.length > MAX_MESSAGE_LENGTH ? `${line.slice(0, MAX_MESSAGE_LENGTH)}…` : line;
-};
+}

@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import { createRedactor, type Redactor } from '../../../platform/redact.ts';
+import { createRedactor, REDACTED, type Redactor } from '../../../platform/redact.ts';
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import { networkError, serverMessage, timeoutError } from './failures.ts';
@@ -63,12 +63,12 @@ export class Exchange {
 
   /** The error message in a response body, secrets removed. */
   messageOf({ text, headers }: HttpResponse, token: string | null): string {
-    const message = serverMessage(text, headers.get('content-type'));
-    return this.redact(token ? message.replaceAll(token, '[redacted]') : message);
+    return serverMessage(text, headers.get('content-type'), (found) => this.redact(found, token));
   }
 
-  redact(text: string): string {
-    return this.#redactor.text(text);
+  /** @param token of the request; it is not among the secrets */
+  redact(text: string, token: string | null = null): string {
+    return this.#redactor.text(token ? text.replaceAll(token, REDACTED) : text);
   }
 
   async #follow(request: HttpRequest, token: string | null): Promise<HttpResponse> {

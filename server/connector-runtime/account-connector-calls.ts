@@ -22,6 +22,7 @@ import type { ConnectorItem, Exchanged, Sample, SampleRequest } from './connecto
 import { redactorOf } from './connector-secrets.ts';
 import type { SecretUse } from './secret-uses.ts';
 import { type ConnectorHooks, openConnector } from './open-connector.ts';
+import { loggedBody } from './network-log/logged-body.ts';
 import { watchTunnel } from './tunnel-check.ts';
 
 /** A caller waits for the result. */
@@ -164,12 +165,12 @@ export async function tryPage(
     url: redactor.url(one.url),
     query: redactor.query(one.query ?? {}),
     headers: redactor.headers(one.headers ?? {}),
-    body: one.body == null ? null : redactor.text(one.body),
+    body: loggedBody(one, redactor).body,
   });
-  const response = ({ status, headers, body }: ResponseRecord): ResponseRecord => ({
-    status,
-    headers: redactor.headers(headers ?? {}),
-    body: body == null ? null : redactor.text(body),
+  const response = (one: ResponseRecord): ResponseRecord => ({
+    status: one.status,
+    headers: redactor.headers(one.headers ?? {}),
+    body: loggedBody(one, redactor).body,
   });
   let tried: ConnectorItem['tried'];
   let error: ConnectorError | null = null;

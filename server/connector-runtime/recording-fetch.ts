@@ -1,10 +1,10 @@
-import type { Recorder } from '../connectors/contract/connector.ts';
+import type { Recorder, ResponseRecord } from '../connectors/contract/connector.ts';
 import { ConfigurationError } from '../connectors/contract/errors.ts';
 import { guardedFetch } from '../platform/net/guarded-fetch.ts';
 import { activeSpan, type Span } from '../platform/tracing/span.ts';
 import { EgressError, type EgressRules } from '../platform/net/egress-rules.ts';
+import { MAX_RECORDED_BYTES } from './network-log/logged-body.ts';
 
-const BODY_LIMIT = 64 * 1024;
 const LAST_REQUEST_MS = 10_000;
 
 /**
@@ -71,10 +71,10 @@ const requestSpan = (parent: Span | null, { method }: Request, { protocol, hostn
     },
   }) ?? null;
 
-/** Passes the body through. At its end, or when the reader cancels, reports its size and first 64 KiB. */
+/** Passes the body through. At its end, or when the reader cancels, reports its size and its beginning. */
 function watchBody(
   response: Response,
-  report: (received: { body: string | null; body_bytes: number }) => void,
+  report: (received: Omit<ResponseRecord, 'status' | 'headers'>) => void,
 ): Response {
   if (!response.body) {
     report({ body: null, body_bytes: 0 });
@@ -87,7 +87,8 @@ function watchBody(
   const finish = () => {
     if (reported) return;
     reported = true;
-    report({ body: Buffer.concat(head).toString('utf8').slice(0, BODY_LIMIT), body_bytes: bytes });
+    const text = Buffer.concat(head).subarray(0, MAX_RECORDED_BYTES).toString('utf8');
+    report({ body: text, body_bytes: bytes, is_incomplete: bytes > MAX_RECORDED_BYTES });
   };
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -97,7 +98,7 @@ function watchBody(
         controller.close();
         return;
       }
-      if (bytes < BODY_LIMIT) head.push(value);
+      if (bytes < MAX_RECORDED_BYTES) head.push(value);
       bytes += value.length;
       controller.enqueue(value);
     },

@@ -11,7 +11,7 @@ import { keptJobsOf } from './kept-jobs.ts';
 import { Lease } from './lease.ts';
 import { limitMemoryGrowth } from './pace/limit-memory-growth.ts';
 import { useOfRun } from './use-of-run.ts';
-import { NetworkLog } from '../connector-runtime/network-log.ts';
+import { NetworkLog } from '../connector-runtime/network-log/network-log.ts';
 import { Watchdog } from './watchdog.ts';
 import { markRateLimited } from '../runs/rate-limits.ts';
 

@@ -17,7 +17,7 @@ import { deleteOldConsents } from '../connector-runtime/consent/delete-old-conse
 import { deleteOldExports } from '../exports/export-metadata.ts';
 import { announceExpiringKeys } from './key-expiry.ts';
 import { releaseWebhookEvents } from '../connector-runtime/inbox/release-events.ts';
-import { deleteOldNetworkLogs } from '../connector-runtime/network-log-retention.ts';
+import { deleteOldNetworkLogs } from '../connector-runtime/network-log/retention.ts';
 import { closeDays } from '../billing/close-days.ts';
 import { clearPlanNotices } from '../billing/clear-notices.ts';
 import { applyAllPlanLocks } from '../billing/lock-connections.ts';

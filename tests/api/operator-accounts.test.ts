@@ -16,7 +16,7 @@ import {
   usageLedger,
   users,
 } from '../../db/schema/index.ts';
-import { deleteOldNetworkLogs } from '../../server/connector-runtime/network-log-retention.ts';
+import { deleteOldNetworkLogs } from '../../server/connector-runtime/network-log/retention.ts';
 import { requireDisk } from '../../server/connector-runtime/files-root.ts';
 import { accountCommand } from '../../server/process/commands/account.ts';
 import { fireDue } from '../../server/runs/schedule-tick.ts';

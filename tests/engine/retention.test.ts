@@ -12,7 +12,7 @@ import {
   usageLedger,
   verifications,
 } from '../../db/schema/index.ts';
-import { deleteOldNetworkLogs } from '../../server/connector-runtime/network-log-retention.ts';
+import { deleteOldNetworkLogs } from '../../server/connector-runtime/network-log/retention.ts';
 import { fencedAttempts } from '../../server/runs/claim-stream.ts';
 import { deleteOldHistory } from '../../server/worker/delete-old-history.ts';
 import { testApi } from '../support/api.ts';

@@ -105,6 +105,8 @@ export interface ResponseRecord {
   headers?: Record<string, string>;
   body?: string | null;
   body_bytes?: number;
+  /** Whether `body` is only the beginning. */
+  is_incomplete?: boolean;
 }
 
 /** Durations in milliseconds. */

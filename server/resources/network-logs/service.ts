@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { and, eq } from 'drizzle-orm';
 import { type RunRow, streamRuns } from '../../../db/schema/index.ts';
-import { RETENTION_DAYS } from '../../connector-runtime/network-log-retention.ts';
+import { RETENTION_DAYS } from '../../connector-runtime/network-log/retention.ts';
 import { ApiError, notFound } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { findRun, type RunKey } from '../access/run.ts';

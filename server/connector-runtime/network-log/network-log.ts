@@ -1,22 +1,22 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { networkLogSegments } from '../../db/schema/index.ts';
+import { networkLogSegments } from '../../../db/schema/index.ts';
 import type {
   PendingRequest,
   Recorder,
   RequestRecord,
   RequestTimings,
   ResponseRecord,
-} from '../connectors/contract/connector.ts';
-import type { Db } from '../../db/types.ts';
-import type { Deps } from '../deps.ts';
-import type { Redactor } from '../platform/redact.ts';
+} from '../../connectors/contract/connector.ts';
+import type { Db } from '../../../db/types.ts';
+import type { Deps } from '../../deps.ts';
+import type { Redactor } from '../../platform/redact.ts';
 import { FailedRequests } from './failed-requests.ts';
+import { loggedBody } from './logged-body.ts';
 
 /** Runs in the thread pool: compressing a segment takes as long as moving a few thousand rows. */
 const compress = promisify(gzip);
 
-const BODY_LIMIT = 64 * 1024;
 const SEGMENT_BYTES = 1024 * 1024;
 const SEGMENT_MS = 2000;
 const MAX_LINES = 200_000;
@@ -114,15 +114,10 @@ export class NetworkLog implements Recorder {
     this.#push(JSON.stringify({ ...line, redactions: this.redactor.takeCount() }));
   }
 
-  #body(part: { body?: string | null; body_bytes?: number }) {
-    // Redact before truncating: half a secret at the limit would not be recognized.
-    const text = part.body == null ? null : this.redactor.text(part.body);
-    const truncated = text !== null && text.length > BODY_LIMIT;
-    return {
-      body: truncated ? text.slice(0, BODY_LIMIT) : text,
-      body_bytes: part.body_bytes ?? (part.body == null ? 0 : Buffer.byteLength(part.body)),
-      body_truncated: truncated,
-    };
+  #body(part: RequestRecord | ResponseRecord) {
+    const { body, body_truncated } = loggedBody(part, this.redactor);
+    const body_bytes = part.body_bytes ?? (part.body == null ? 0 : Buffer.byteLength(part.body));
+    return { body, body_bytes, body_truncated };
   }
 
   #push(line: string): void {

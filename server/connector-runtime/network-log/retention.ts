@@ -1,7 +1,7 @@
 import { eq, inArray, lt, sql } from 'drizzle-orm';
-import { accounts, networkLogSegments } from '../../db/schema/index.ts';
-import type { Deps } from '../deps.ts';
-import { retentionDays } from '../billing/retention-days.ts';
+import { accounts, networkLogSegments } from '../../../db/schema/index.ts';
+import type { Deps } from '../../deps.ts';
+import { retentionDays } from '../../billing/retention-days.ts';
 
 /** Upper limit; a billing plan can set a shorter retention. */
 export const RETENTION_DAYS = 14;

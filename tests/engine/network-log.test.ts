@@ -1,12 +1,14 @@
-import { describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
 import { networkLogSegments, streamRuns } from '../../db/schema/index.ts';
-import { NetworkLog } from '../../server/connector-runtime/network-log.ts';
+import { NetworkLog } from '../../server/connector-runtime/network-log/network-log.ts';
+import { recordingFetch } from '../../server/connector-runtime/recording-fetch.ts';
 import { createRedactor } from '../../server/platform/redact.ts';
 import { testDeps } from '../support/database.ts';
+import { startHttpServer } from '../support/http-server.ts';
 import { makePipeline } from '../support/pipeline.ts';
 
 const service = await testDeps();
@@ -24,15 +26,21 @@ const page = (number: number) => ({
 });
 
 /** The stored entries of these requests; a string stands for a request without a response. */
-async function entriesOf(requests: [ReturnType<typeof page>, number | string][]) {
+const entriesOf = (requests: [ReturnType<typeof page>, number | string][]) =>
+  logged([], async (log) => {
+    for (const [request, outcome] of requests) {
+      const pending = log.start(request);
+      if (typeof outcome === 'string') pending.failed('request_failed', outcome);
+      else pending.done({ status: outcome });
+    }
+  });
+
+/** The stored entries of what `work` logs. */
+async function logged(secrets: string[], work: (log: NetworkLog) => Promise<void>) {
   await deps.db.delete(networkLogSegments);
   const identity = { account_id, connection_run_id, stream_run_id: stream!.id, stream_name: 'items', attempt: 1 };
-  const log = new NetworkLog(deps, { ...identity, connector_type: 'source' }, createRedactor([]));
-  for (const [request, outcome] of requests) {
-    const pending = log.start(request);
-    if (typeof outcome === 'string') pending.failed('request_failed', outcome);
-    else pending.done({ status: outcome });
-  }
+  const log = new NetworkLog(deps, { ...identity, connector_type: 'source' }, createRedactor(secrets));
+  await work(log);
   await NetworkLog.close(deps.db, [log]);
   const [segment] = await deps.db.select().from(networkLogSegments);
   const bytes = (await deps.objects.get(segment!.object_key))!;
@@ -90,4 +98,35 @@ test('an entry has the fields that the guide documents, and no other', async () 
   expect(segment!.object_key).toBe(
     `network-logs/${account_id}/${connection_run_id}/${stream!.id}/source/${segment!.id}.jsonl.gz`,
   );
+});
+
+describe('the body of a response', () => {
+  const secret = 'a-secret-of-this-source';
+  const server = startHttpServer();
+  afterAll(() => server.close());
+  const responseTo = async (body: string) => {
+    server.on('/items', () => new Response(body));
+    const [entry] = await logged([secret], async (log) => {
+      const allow = [new URL(server.url).host];
+      const fetch = recordingFetch(log, AbortSignal.timeout(60_000), { allow, http: true });
+      expect(await (await fetch(`${server.url}/items`)).text()).toBe(body);
+    });
+    return entry.response;
+  };
+
+  test.each([0, 65_536, 65_537, 73_728, 1_000_000])('of %i characters is cut after 65,536', async (length) => {
+    const response = await responseTo('-'.repeat(length));
+    expect(response.body).toBe('-'.repeat(Math.min(length, 65_536)));
+    expect(response).toMatchObject({ body_bytes: length, body_truncated: length > 65_536 });
+  });
+
+  test.each([
+    ['where it is cut', 65_536 - 8, ''],
+    ['where its record ends', 73_728 - 8, ''],
+    ['where its record ends, after many others', 73_728 - 8, secret.repeat(1000)],
+  ])('shows no half of a secret %s', async (_, at, start) => {
+    const { body } = await responseTo(`${start.padEnd(at, '-')}${secret}${'-'.repeat(100_000)}`);
+    expect(body.length).toBeGreaterThan(10_000);
+    expect(body).not.toContain('a-sec');
+  });
 });

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { RequestRecord } from '../connectors/contract/connector.ts';
+import type { RequestRecord } from '../../connectors/contract/connector.ts';
 
 const MAX_REQUESTS = 1000;
 

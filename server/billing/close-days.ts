@@ -1,39 +1,32 @@
 import { inArray, sql } from 'drizzle-orm';
 import { completeUntil } from '../../db/horizon.ts';
-import type { Deps } from '../deps.ts';
+import type { Db } from '../../db/types.ts';
 import { LIVE_RUN } from '../pipeline/run-states.ts';
-import { type DaySpan, addDays, utcDay } from '../platform/utc-days.ts';
-import { type AccountDays, RUN_SUMS, daysOfAccount, lastClosedDay, runsOf } from './closed-days.ts';
+import { addDays, utcDay } from '../platform/utc-days.ts';
+import { type AccountDays, RUN_SUMS, lastClosedDay, runsOf } from './closed-days.ts';
 import { sumStreamDays } from './stream-days.ts';
+import { type OpenDays, sumOpenDays } from './sum-open-days.ts';
 
 /** An entry of the ledger has the day of its statement, and the transaction gets its id a moment later. */
 const MARGIN_MS = 3_600_000;
 /** Days of an account in one statement: the first time, there are those of years. */
 const MAX_DAYS = 31;
-const PAUSE_MS = 50;
 
 /**
  * Sums the days of each account that are over and whose runs have all ended into `account_days` and `connection_months`,
- * then their streams into `stream_days`. Any number of workers may do it. Workers of earlier releases write the ledger and the runs as before, and days are
- * closed by what these contain.
+ * then their streams into `stream_days`. Any number of workers may do it. Workers of earlier releases write the ledger
+ * and the runs as before, and days are closed by what these contain.
  */
-export async function closeDays({ db }: Pick<Deps, 'db'>): Promise<void> {
-  for (;;) {
-    const open = await findOpen(db);
-    for (const { account_id, ...days } of open) {
-      await closeDaysOf(db, daysOfAccount(account_id, days));
-      await Bun.sleep(PAUSE_MS);
-    }
-    if (open.length === 0) break;
-  }
+export async function closeDays({ db }: { db: Db }): Promise<void> {
+  await sumOpenDays(db, { find: findOpen, sum: closeDaysOf });
   await sumStreamDays(db);
 }
 
 /** Accounts with usage or runs on days that can be closed, with the first such day and at most a month of them. */
-async function findOpen(db: Deps['db']): Promise<(DaySpan & { account_id: string })[]> {
+async function findOpen(db: Db): Promise<OpenDays[]> {
   const complete = utcDay(new Date(Date.parse(await completeUntil(db)) - MARGIN_MS));
   const last = addDays(complete, -1);
-  const rows = await db.execute<{ account_id: string; start: string; end: string }>(sql`
+  const rows = await db.execute<OpenDays>(sql`
     select a.id as account_id, first.day::text as start, least(open.last, first.day + ${MAX_DAYS - 1}::int)::text as "end"
     from accounts a
       left join (
@@ -51,7 +44,7 @@ async function findOpen(db: Deps['db']): Promise<(DaySpan & { account_id: string
 }
 
 /** In one statement, so that readers see the days closed or open. A day that another worker closes is left to it. */
-async function closeDaysOf(db: Deps['db'], days: AccountDays): Promise<void> {
+async function closeDaysOf(db: Db, days: AccountDays): Promise<void> {
   const { account_id, start, end } = days;
   await db.execute(sql`
     with facts as materialized (

@@ -1,30 +1,20 @@
 import { sql } from 'drizzle-orm';
 import type { Db } from '../../db/types.ts';
-import type { DaySpan } from '../platform/utc-days.ts';
-import { type AccountDays, daysOfAccount, lastClosedDay, lastStreamDay } from './closed-days.ts';
+import { type AccountDays, lastClosedDay, lastStreamDay } from './closed-days.ts';
+import { type OpenDays, sumOpenDays } from './sum-open-days.ts';
 
 /** Days of an account in one statement: the first time, there are those of years. */
 const MAX_DAYS = 7;
-const PAUSE_MS = 50;
 
 /**
  * Sums the closed days of each account into `stream_days`. It follows `account_days` instead of being written with it: an
  * older worker closes days and knows nothing of streams.
  */
-export async function sumStreamDays(db: Db): Promise<void> {
-  for (;;) {
-    const left = await findUnsummed(db);
-    for (const { account_id, ...days } of left) {
-      await sumDaysOf(db, daysOfAccount(account_id, days));
-      await Bun.sleep(PAUSE_MS);
-    }
-    if (left.length === 0) return;
-  }
-}
+export const sumStreamDays = (db: Db): Promise<void> => sumOpenDays(db, { find: findUnsummed, sum: sumDaysOf });
 
 /** Accounts with usage on closed days that are not summed, with the first such day and at most a week of them. */
-async function findUnsummed(db: Db): Promise<(DaySpan & { account_id: string })[]> {
-  const rows = await db.execute<{ account_id: string; start: string; end: string }>(sql`
+async function findUnsummed(db: Db): Promise<OpenDays[]> {
+  const rows = await db.execute<OpenDays>(sql`
     select a.id as account_id, first.day::text as start,
       least(known.closed, first.day + ${MAX_DAYS - 1}::int)::text as "end"
     from accounts a

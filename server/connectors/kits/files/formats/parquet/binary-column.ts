@@ -10,6 +10,19 @@ export interface RowBuffer {
 /** Converts the values of one column from PostgreSQL's binary form to that of a Parquet page. */
 export interface BinaryColumn {
   type: ParquetType;
-  /** @throws RangeError for a value outside the range of the type */
-  add(into: PlainValues, page: RowBuffer, at: number, length: number): void;
+  /**
+   * @param starts where the values begin in the page, behind their lengths; without NULLs
+   * @throws Misfit for a value outside the range of the type
+   */
+  add(into: PlainValues, page: RowBuffer, starts: Int32Array): void;
+}
+
+export class Misfit extends Error {
+  /** @param start of the value */
+  constructor(
+    readonly start: number,
+    message: string,
+  ) {
+    super(message);
+  }
 }

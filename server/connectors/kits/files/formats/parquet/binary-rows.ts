@@ -3,12 +3,16 @@ import { DataError } from '../../../../contract/errors.ts';
 import { boundsOf } from './write/bounds.ts';
 import type { RowGroup, WaitingPage } from './write/file.ts';
 import { PlainValues } from './write/plain-values.ts';
-import type { BinaryColumn, RowBuffer } from './binary-column.ts';
+import { type BinaryColumn, Misfit, type RowBuffer } from './binary-column.ts';
 
 /** Two row groups are in memory: one is filled while the one before is compressed. */
 const GROUP_BYTES = 16 << 20;
 const GROUP_ROWS = 122_880;
 const PAGE_BYTES = 1 << 20;
+/** Rows that are converted at once. */
+const BLOCK_ROWS = 512;
+/** In place of the start of a value. */
+const NULL = 0;
 const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
 /** Signature, flags and length of the header extension. */
 const HEAD_BYTES = SIGNATURE.length + 8;
@@ -33,15 +37,17 @@ export class BinaryRows {
   #rows = 0;
   #bytes = 0;
   #rowsBefore = 0;
-  /** Index of the column that is being read, for errors. */
-  #column = 0;
   #begun = false;
+  /** Of a block: where each row begins, and, column by column, where its values begin. */
+  readonly #begins = new Int32Array(BLOCK_ROWS);
+  readonly #starts: Int32Array;
 
   constructor(
     private readonly columns: readonly BinaryColumn[],
     private readonly names: readonly string[],
   ) {
     this.#page = pageOf(PAGE_BYTES);
+    this.#starts = new Int32Array(BLOCK_ROWS * columns.length);
     this.#most = Math.min(GROUP_ROWS, Math.ceil(GROUP_BYTES / (COUNT_BYTES + LENGTH_BYTES * columns.length)));
     this.#values = columns.map(() => new PlainValues(this.#most));
   }
@@ -101,54 +107,72 @@ export class BinaryRows {
   }
 
   #readRows(): void {
-    try {
-      while (this.#rows < this.#most && this.#bytes < GROUP_BYTES) {
-        const end = this.#endOfRow();
-        if (end === null) return;
-        this.#readRow();
-        this.#bytes += end - this.#at;
-        this.#at = end;
-        this.#rows += 1;
-      }
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      const place = `row ${this.#rowsBefore + this.#rows + 1}, column "${this.names[this.#column]}"`;
-      throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${place}: ${error.message}`);
+    while (this.#rows < this.#most && this.#bytes < GROUP_BYTES) {
+      const rows = this.#readBlock();
+      if (rows === 0) return;
+      for (let index = 0; index < this.columns.length; index += 1) this.#convert(index, rows);
+      this.#rows += rows;
     }
   }
 
-  /** Null if the row is incomplete, or at the trailer. Values are added only once their whole row is there. */
-  #endOfRow(): number | null {
+  /**
+   * Finds the values of the next complete rows. Converting them column by column, in loops over values of one type, takes
+   * half the time of converting row by row.
+   * @returns their number; 0: the next row is incomplete, or there is only the trailer
+   */
+  #readBlock(): number {
+    const begin = this.#at;
+    const full = begin + GROUP_BYTES - this.#bytes;
+    const most = Math.min(BLOCK_ROWS, this.#most - this.#rows);
+    let rows = 0;
+    while (rows < most && this.#at < full) {
+      const end = this.#findValues(rows);
+      if (end === null) break;
+      this.#begins[rows] = this.#at;
+      this.#at = end;
+      rows += 1;
+    }
+    this.#bytes += this.#at - begin;
+    return rows;
+  }
+
+  /** @returns the end of the row; null: it is incomplete, or there is only the trailer */
+  #findValues(row: number): number | null {
     const { view } = this.#page;
-    const { length } = this.columns;
+    const starts = this.#starts;
+    const stop = this.#end;
     let at = this.#at;
-    if (at + COUNT_BYTES > this.#end) return null;
+    if (at + COUNT_BYTES > stop) return null;
     const cells = view.getInt16(at);
     if (cells === TRAILER) return null;
-    if (cells !== length) throw malformed();
+    if (cells !== this.columns.length) throw malformed();
     at += COUNT_BYTES;
-    for (let index = 0; index < length; index += 1) {
-      if (at + LENGTH_BYTES > this.#end) return null;
+    for (let cell = row; cell < cells * BLOCK_ROWS; cell += BLOCK_ROWS) {
+      if (at + LENGTH_BYTES > stop) return null;
       const bytes = view.getInt32(at);
-      at += bytes < 0 ? LENGTH_BYTES : LENGTH_BYTES + bytes;
+      at += LENGTH_BYTES;
+      starts[cell] = bytes < 0 ? NULL : at;
+      if (bytes > 0) at += bytes;
     }
-    return at > this.#end ? null : at;
+    return at > stop ? null : at;
   }
 
-  #readRow(): void {
-    const { columns } = this;
-    const page = this.#page;
-    let at = this.#at + COUNT_BYTES;
-    for (let index = 0; index < columns.length; index += 1) {
-      const length = page.view.getInt32(at);
-      at += LENGTH_BYTES;
-      if (length < 0) {
-        this.#values[index]!.addNull(this.#rows);
-        continue;
-      }
-      this.#column = index;
-      columns[index]!.add(this.#values[index]!, page, at, length);
-      at += length;
+  #convert(index: number, rows: number): void {
+    const values = this.#values[index]!;
+    const starts = this.#starts.subarray(index * BLOCK_ROWS, index * BLOCK_ROWS + rows);
+    let count = 0;
+    for (let row = 0; row < rows; row += 1) {
+      const start = starts[row]!;
+      if (start === NULL) values.addNull(this.#rows + row);
+      else starts[count++] = start;
+    }
+    try {
+      this.columns[index]!.add(values, this.#page, starts.subarray(0, count));
+    } catch (error) {
+      if (!(error instanceof Misfit)) throw error;
+      const row = this.#begins.subarray(0, rows).findLastIndex((begin) => begin < error.start);
+      const place = `row ${this.#rowsBefore + this.#rows + row + 1}, column "${this.names[index]}"`;
+      throw new DataError('value_does_not_fit', `A value does not fit its Parquet column: ${place}: ${error.message}`);
     }
   }
 }

@@ -3,6 +3,7 @@ import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
+import { PageCompressor } from '../../server/connectors/kits/files/formats/parquet/write/compress.ts';
 import { ParquetFile } from '../../server/connectors/kits/files/formats/parquet/write/file.ts';
 import { PlainValues } from '../../server/connectors/kits/files/formats/parquet/write/plain-values.ts';
 import { PARQUET_TYPES } from '../../server/connectors/kits/files/formats/parquet/write/types.ts';
@@ -47,7 +48,7 @@ async function written(stream: Writable): Promise<Uint8Array[]> {
     if (chunk.length > ROWS) chunks.push(chunk);
     return write(chunk, done);
   }) as Writable['write'];
-  const file = new ParquetFile(stream, [{ name: 'n', type: PARQUET_TYPES.BIGINT }]);
+  const file = new ParquetFile(stream, [{ name: 'n', type: PARQUET_TYPES.BIGINT }], [new PageCompressor()]);
   const values = filled();
   const page = values.take(ROWS);
   await file.add({ rows: ROWS, columns: [{ page, nulls: 0, bounds: null, reuse: () => {} }] });

@@ -5,6 +5,7 @@ import type { Segment } from '../format.ts';
 import { binaryColumn } from './binary-columns.ts';
 import { BinaryRows } from './binary-rows.ts';
 import { SEGMENT_BYTES } from './text-segments.ts';
+import { PageCompressor } from './write/compress.ts';
 import { ParquetFile, type RowGroup } from './write/file.ts';
 import type { SchemaColumn } from './write/metadata.ts';
 import type { BinaryColumn } from './binary-column.ts';
@@ -27,11 +28,12 @@ export async function* binarySegments(
 ): AsyncGenerator<Segment> {
   const readers = columns.map((column) => binaryColumn(column)!);
   const schema = columns.map(({ name }, index) => ({ name, type: readers[index]!.type }));
+  const compressors = columns.map(() => new PageCompressor());
   const groups = rowGroups(chunks, schema, readers);
   const release = holdMemory(HELD_BYTES);
   try {
     for (let first = await groups.next(); !first.done; first = await groups.next()) {
-      const segment = new BinarySegment(schema, first.value, groups);
+      const segment = new BinarySegment({ schema, compressors, groups }, first.value);
       yield segment;
       await segment.taken;
     }
@@ -66,23 +68,28 @@ async function* ended<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item | n
   yield null;
 }
 
+interface Stream {
+  schema: SchemaColumn[];
+  compressors: PageCompressor[];
+  groups: AsyncGenerator<SizedGroup, undefined>;
+}
+
 class BinarySegment implements Segment {
   readonly #taken = Promise.withResolvers<void>();
   /** Resolves when the segment takes no more rows. */
   readonly taken = this.#taken.promise;
 
   constructor(
-    private readonly schema: SchemaColumn[],
+    private readonly of: Stream,
     private readonly first: SizedGroup,
-    private readonly groups: AsyncGenerator<SizedGroup, undefined>,
   ) {}
 
   async write(draft: Draft): Promise<number> {
-    const file = new ParquetFile(draft.stream, this.schema);
+    const file = new ParquetFile(draft.stream, this.of.schema, this.of.compressors);
     try {
       await file.add(this.first);
       for (let { bytes } = this.first; bytes < SEGMENT_BYTES; ) {
-        const { done, value: group } = await this.groups.next();
+        const { done, value: group } = await this.of.groups.next();
         if (done) break;
         await file.add(group);
         bytes += group.bytes;

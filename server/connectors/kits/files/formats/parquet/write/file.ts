@@ -28,8 +28,6 @@ export class ParquetFile {
   #at = 0;
   readonly #groups: WrittenGroup[] = [];
   readonly #done: Promise<void>;
-  /** By column. */
-  readonly #compressors: readonly PageCompressor[];
   #writing: Promise<void> = Promise.resolve();
   /** Nothing reads what a file has written. Other streams may still send it. */
   readonly #isFile: boolean;
@@ -37,8 +35,9 @@ export class ParquetFile {
   constructor(
     private readonly stream: Writable,
     private readonly columns: readonly SchemaColumn[],
+    /** By column. Other files of the stream use them, too. */
+    private readonly compressors: readonly PageCompressor[],
   ) {
-    this.#compressors = columns.map(() => new PageCompressor());
     this.#isFile = stream instanceof WriteStream;
     this.#done = finished(stream);
     // Awaited in `end`; until then an unhandled rejection would end the process.
@@ -87,7 +86,7 @@ export class ParquetFile {
   /** `length`: of the page, which is gone afterwards. */
   async #compressed({ page, reuse }: WaitingPage, index: number): Promise<{ bytes: Buffer; length: number }> {
     const { length } = page;
-    const bytes = await this.#compressors[index]!.compress(page);
+    const bytes = await this.compressors[index]!.compress(page);
     reuse(page);
     return { bytes, length };
   }

@@ -128,6 +128,8 @@ describeMysql('the binary log of MariaDB', () => {
     ['bit(9)', "b'100000001'", "b'1'"],
     ['bit(64)', "b'1000000000000000000000000000000000000000000000000000000000000001'"],
     ['year', '1901', '2155', "'0000'"],
+    ['smallint', '-1'],
+    ['mediumint unsigned', '16777215'],
     ['date', "'2026-02-28'", "'1000-01-01'", "'9999-12-31'", "'0000-00-00'", "'2026-00-10'"],
     ['datetime', "'2026-02-28 23:59:59'", "'0000-00-00 00:00:00'", "'0000-00-00 00:00:00'", "'2026-02-28 23:59:59'"],
     ['datetime(1)', "'2026-02-28 23:59:59.9'"],
@@ -174,6 +176,9 @@ describeMysql('the binary log of MariaDB', () => {
     ['inet6', "'2001:db8::1:0:0:1'", "'::'", "'::ffff:1.2.3.4'", "'::1.2.3.4'", "'fe80::'", "'1:0:0:2:0:0:0:3'"],
     ['varchar(200) compressed', "repeat('packed ', 20)", "'short'"],
     ['blob compressed', "repeat(x'07', 500)"],
+    // The signs of all numbers are in one place of the log: these come after every other type.
+    ['smallint', '-2'],
+    ['smallint unsigned', '65535'],
     ['int as (id * 2) stored'],
     // What follows them in the log is no line: PostgreSQL cannot store NUL, nor half of a surrogate pair.
     ['varchar(3) character set ucs2', "_ucs2 x'0061d800'"],

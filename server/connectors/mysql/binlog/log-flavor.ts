@@ -3,6 +3,7 @@ import type { MysqlSession } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 import { encodedSet, parsePosition, type Position, positionText } from './gtid.ts';
 import { RESET_HINT } from './reset-hint.ts';
+import { SIGNED_IN_MARIADB, SIGNED_IN_MYSQL } from './table-map.ts';
 
 /** A server without changes sends a heartbeat this often, which shows that the connection is alive. */
 const HEARTBEAT_NS = 1_000_000_000;
@@ -13,6 +14,8 @@ export interface LogFlavor {
   rights: string;
   /** Variables and the values that they must have. */
   required: Readonly<Record<string, string>>;
+  /** As of `parseTable`. */
+  signed: ReadonlySet<number>;
   /** The last transaction of each domain in the log. */
   current(session: MysqlSession): Promise<Position>;
   /** From where on the server still has its log. */
@@ -26,6 +29,7 @@ const ROWS = { binlog_format: 'ROW', binlog_row_image: 'FULL', binlog_row_metada
 const mariadb: LogFlavor = {
   rights: 'REPLICATION SLAVE, BINLOG MONITOR',
   required: ROWS,
+  signed: SIGNED_IN_MARIADB,
   current: async (session) => parsePosition(await valueOf(session, '@@global.gtid_binlog_pos')) ?? new Map(),
   async oldest(session) {
     const { rows } = await session.query('show binary logs');
@@ -47,6 +51,7 @@ const mariadb: LogFlavor = {
 const mysql: LogFlavor = {
   rights: 'REPLICATION SLAVE, REPLICATION CLIENT',
   required: { ...ROWS, gtid_mode: 'ON', binlog_row_value_options: '', binlog_transaction_compression: 'OFF' },
+  signed: SIGNED_IN_MYSQL,
   current: (session) => setOf(session, '@@global.gtid_executed'),
   oldest: (session) => setOf(session, '@@global.gtid_purged'),
   async prepare(session, from, checksum) {

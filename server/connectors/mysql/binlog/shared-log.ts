@@ -12,6 +12,7 @@ import type { Charsets } from './values/charsets.ts';
 import type { LogEvent } from './events.ts';
 import { fillColumns } from './fill-columns.ts';
 import { assertNext, covers, type Gtid, highestOf, lowestOf, type Position, positionText } from './gtid.ts';
+import { logFlavorOf } from './log-flavor.ts';
 import { type Placed, stateOf } from './log-members.ts';
 import { RESET_HINT } from './reset-hint.ts';
 import { effectOf, opensTransaction, type TableName } from './statements.ts';
@@ -205,9 +206,12 @@ export class SharedLog implements ChangeLog {
     }
     return ofStream(follower.member.at, async () => {
       // A copy: the bytes of an event do not stay.
-      const table = parseTable(Buffer.from(body));
+      const copy = Buffer.from(body);
       const { request, shape } = follower.member;
-      await withSession(this.ctx, { phase: 'run' }, (session) => assertUnchanged(session, request, shape));
+      const table = await withSession(this.ctx, { phase: 'run' }, async (session) => {
+        await assertUnchanged(session, request, shape);
+        return parseTable(copy, logFlavorOf(session).signed);
+      });
       const open = () => MysqlSession.open(this.ctx, { phase: 'run' });
       await this.#charsets.prepare(
         open,

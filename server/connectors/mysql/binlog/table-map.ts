@@ -51,7 +51,8 @@ export interface LoggedTable {
   body: Buffer;
 }
 
-const NUMERIC: ReadonlySet<number> = new Set([
+/** The columns that have a bit among the signs. MariaDB counts years as numbers. */
+export const SIGNED_IN_MYSQL: ReadonlySet<number> = new Set([
   TYPE.tiny,
   TYPE.short,
   TYPE.int24,
@@ -61,6 +62,7 @@ const NUMERIC: ReadonlySet<number> = new Set([
   TYPE.float,
   TYPE.double,
 ]);
+export const SIGNED_IN_MARIADB: ReadonlySet<number> = new Set([...SIGNED_IN_MYSQL, TYPE.year]);
 const CHARACTER: ReadonlySet<number> = new Set([
   TYPE.string,
   TYPE.varchar,
@@ -81,8 +83,11 @@ const META = {
   label_charsets: 11,
 } as const;
 
-/** @throws ConfigurationError `binlog_row_metadata_not_full` */
-export function parseTable(body: Buffer): LoggedTable {
+/**
+ * @param signed types of columns that have a sign
+ * @throws ConfigurationError `binlog_row_metadata_not_full`
+ */
+export function parseTable(body: Buffer, signed: ReadonlySet<number>): LoggedTable {
   const reader = new ByteReader(body);
   reader.take(2);
   const database = reader.text(reader.uint(1));
@@ -97,7 +102,12 @@ export function parseTable(body: Buffer): LoggedTable {
   while (!reader.isAtEnd) {
     const kind = reader.uint(1);
     const part = new ByteReader(reader.take(reader.length()));
-    readMeta(kind, part, columns);
+    if (kind === META.signs)
+      readSigns(
+        part,
+        columns.filter(({ type }) => signed.has(type)),
+      );
+    else readMeta(kind, part, columns);
     named ||= kind === META.names;
   }
   if (named) return { database, name, columns, body };
@@ -143,17 +153,15 @@ function columnOf(type: number, meta: ByteReader): LoggedColumn {
   }
 }
 
+function readSigns(part: ByteReader, columns: LoggedColumn[]): void {
+  const bits = part.rest();
+  for (const [at, column] of columns.entries()) column.unsigned = (bits[at >> 3]! & (0x80 >> (at & 7))) !== 0;
+}
+
 const isLabelled = ({ type }: LoggedColumn) => type === TYPE.enum || type === TYPE.set;
 
 function readMeta(kind: number, part: ByteReader, columns: LoggedColumn[]): void {
   switch (kind) {
-    case META.signs: {
-      const bits = part.rest();
-      for (const [at, column] of columns.filter(({ type }) => NUMERIC.has(type)).entries()) {
-        column.unsigned = (bits[at >> 3]! & (0x80 >> (at & 7))) !== 0;
-      }
-      return;
-    }
     case META.names:
       for (const column of columns) column.name = part.text(part.length());
       return;

@@ -12,10 +12,12 @@ describe('discovery', () => {
     await sql(`create table keyed (id int primary key, twice int generated always as (id * 2) stored, name text);
       create view seen as select * from keyed; create table keyless (id int, at timestamptz);
       create table whole (id int); alter table whole replica identity full;
-      create table silent (id int primary key); alter table silent replica identity nothing`);
+      create table silent (id int primary key); alter table silent replica identity nothing;
+      create table postponed (id int primary key deferrable, name text); create unlogged table unlogged (id int primary key);
+      create table parent (id int primary key); create table child (primary key (id)) inherits (parent)`);
     const streams = await postgresSource.discover(context().ctx);
     const logged = streams.filter((stream) => stream.change_log).map(({ name }) => name);
-    expect(logged.toSorted()).toEqual(['keyed', 'whole']);
+    expect(logged.toSorted()).toEqual(['child', 'keyed', 'whole']);
     const keyed = await discovered('keyed');
     expect(keyed.fields.map(({ path }) => path[0])).toEqual([
       'id',

@@ -24,14 +24,18 @@ const READABLE = `c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartitio
 
 /**
  * One row per column: schema, table, kind, comment, column, type, base type, not null, place in the primary key, replica
- * identity, place in the index of that, generated, collation that treats different texts as equal.
+ * identity, place in the index of that, generated, collation that treats different texts as equal, can be
+ * published as it reads, key that is checked at once.
  */
 const columnsQuery = (schemas: string[], table?: string) => `
   select n.nspname, c.relname, c.relkind, obj_description(c.oid, 'pg_class'), a.attname,
          format_type(a.atttypid, a.atttypmod),
          case when t.typtype = 'd' then format_type(t.typbasetype, t.typtypmod) end,
          a.attnotnull, array_position(i.indkey::int2[], a.attnum), c.relreplident,
-         array_position(ri.indkey::int2[], a.attnum), a.attgenerated <> '', not co.collisdeterministic
+         array_position(ri.indkey::int2[], a.attnum), a.attgenerated <> '', not co.collisdeterministic,
+         c.relpersistence = 'p' and (c.relkind = 'p' or c.relkind = 'r' and not exists
+           (select from pg_inherits h where h.inhparent = c.oid)),
+         i.indimmediate
     from pg_class c
     join pg_namespace n on n.oid = c.relnamespace
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -91,13 +95,15 @@ const keyOf = (rows: Row[], place: 8 | 10) =>
 
 /**
  * A table whose changes are in the log; null: it is read by a cursor. If a table without a replica identity were
- * published, PostgreSQL would reject every UPDATE and DELETE on it.
+ * published, PostgreSQL would reject every UPDATE and DELETE on it. A deferrable key is none. Unlogged tables are not in
+ * the log, and rows of tables that inherit from another one are not there as its rows.
  */
 function loggedStreamOf(rows: Row[]): StreamSchema | null {
-  const [[, , kind, , , , , , , identity] = []] = rows;
+  const [first] = rows;
+  const [identity, isLogged, isImmediate] = [first?.[9], first?.[13] === 't', first?.[14] === 't'];
   const key = keyOf(rows, identity === 'i' ? 10 : 8);
-  const isIdentified = identity === 'f' || (key.length > 0 && (identity === 'd' || identity === 'i'));
-  if (!isIdentified || (kind !== 'r' && kind !== 'p')) return null;
+  const hasKey = key.length > 0 && ((identity === 'd' && isImmediate) || identity === 'i');
+  if (!isLogged || (identity !== 'f' && !hasKey)) return null;
   // The log does not contain generated columns.
   const stream = streamOf(rows.filter((row) => row[11] !== 't'));
   return loggedStream(stream, key);

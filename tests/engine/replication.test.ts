@@ -406,4 +406,31 @@ describe('a continuous connection', () => {
     expect((await runEnded(service, newest!.id)).status).toBe('partially_succeeded');
     await compare('steady', ['one', 'late']);
   });
+
+  test('parks tables that exchange their names, or are no longer published, while it is running', async () => {
+    await create('names', ['one', 'two', 'left', 'fine']);
+    const pipeline = await follow('names');
+    await change(pipeline, CONTINUOUS);
+    await until(async () => (await target`select to_regclass('names.fine') is not null as there`)[0]!.there);
+    await source`update names.fine set n = 1`;
+    await arrives('select sum(n)::int as n from names.fine');
+    const [running] = await runsOf(pipeline);
+    const parked = async () => {
+      const streams = (await selectConnection(db, pipeline.connection))!.streams;
+      return streams.flatMap(({ name, parked: reason }) => (reason ? [`${name} ${reason.code}`] : [])).sort();
+    };
+    await source.unsafe(
+      `alter table names.one rename to other; alter table names.two rename to one; alter table names.other rename to two;
+        insert into names.one values (101, 1); insert into names.two values (102, 2)`,
+    );
+    await until(async () => (await parked()).length === 2);
+    await source`alter publication ${source(slotOf(pipeline))} drop table names.left`;
+    await source`update names.fine set n = 2`;
+    await arrives('select sum(n)::int as n from names.fine');
+    await until(async () => (await parked()).length === 3);
+    expect(await parked()).toEqual(['left publication_missing', 'one publication_altered', 'two publication_altered']);
+    expect((await target`select id from names.one union select id from names.two`).length).toBe(20);
+    await change(pipeline, { status: 'paused' });
+    expect((await runEnded(service, running!.id)).status).toBe('partially_succeeded');
+  });
 });

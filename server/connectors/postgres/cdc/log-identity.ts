@@ -123,6 +123,12 @@ export function publicationOf(found: PublicationRows, request: ReadRequest): Pub
   return { rows: fingerprint([own]), mark: markOf(found) };
 }
 
+/** As in `LogIdentity`; null: the table is not in the publication. */
+export function publishedAs(found: PublicationRows, { stream }: ReadRequest): string | null {
+  const own = publishedRow(found, stream);
+  return own ? fingerprint([own]) : null;
+}
+
 function ownRow(found: PublicationRows, { stream }: ReadRequest): (string | null)[] {
   const own = publishedRow(found, stream);
   if (own) return own;

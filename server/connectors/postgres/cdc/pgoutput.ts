@@ -9,6 +9,8 @@ export interface LoggedColumn {
 
 /** A table as it was when the changes after this message were made. */
 export interface LoggedRelation {
+  /** Stays when the table is renamed; another table of its name has another one. */
+  oid: number;
   schema: string;
   name: string;
   columns: LoggedColumn[];
@@ -187,7 +189,7 @@ export class PgoutputDecoder {
       columns.push(column);
       if (isKey) keyColumns.push(column.name);
     }
-    this.#relations.set(oid, { schema, name, columns, keyColumns });
+    this.#relations.set(oid, { oid: oid >>> 0, schema, name, columns, keyColumns });
   }
 
   #truncated(): LoggedRelation[] {

@@ -38,14 +38,16 @@ import {
   markOf,
   markStatement,
   publicationOf,
+  type PublicationRows,
   publicationRows,
+  publishedAs,
   serverPosition,
 } from './log-identity.ts';
 import { assertUnchanged, collect, endOfLog, lostError, openLogSession } from './read-log.ts';
 import { isMark, sendsMessages } from './marks.ts';
 import { findSlot, freeSlot } from './replication-slots.ts';
 import { SlotReader } from './slot-reader.ts';
-import { sameColumns } from './table-shape.ts';
+import { changedDuringRead, sameColumns } from './table-shape.ts';
 
 type Context = ConnectorContext<PostgresSourceConfig>;
 
@@ -157,13 +159,18 @@ function followedLog(
   const meter = new LagMeter((error) =>
     ctx.log.warn('the lag of a slot could not be measured', { reason: String(error) }),
   );
-  const keptBytes = () =>
-    withSession(ctx, { phase: 'run' }, async (session) => (await findSlot(session, name))?.lag_bytes ?? 0);
+  let altered: StreamsFailed | null = null;
+  const look = () =>
+    withSession(ctx, { phase: 'run' }, async (session) => {
+      altered = log.alteredIn(await publicationRows(session, name));
+      return (await findSlot(session, name))?.lag_bytes ?? 0;
+    });
   let reached: string | null = null;
   return {
     log,
     follow,
     async next(until) {
+      if (altered) throw altered;
       const { messages, position } = await reader.next(until);
       reached = position;
       return messages;
@@ -174,7 +181,7 @@ function followedLog(
       if (reached !== null) log.reach(compactLsn(lsnValue(reached)));
       return log.position;
     },
-    lag: () => lagOf(ctx, meter.bytes(keptBytes)),
+    lag: () => lagOf(ctx, meter.bytes(look)),
   };
 }
 
@@ -206,7 +213,7 @@ class SharedLog implements ChangeLog {
   #commit: Lsn = 0;
   readonly #decoder = new PgoutputDecoder();
   readonly #followers: Follower[];
-  readonly #byTable: Map<string, Follower>;
+  readonly #byTable: Map<number, Follower>;
   /** Null: a table that is not read. */
   readonly #byRelation = new Map<LoggedRelation, Follower | null>();
 
@@ -226,12 +233,25 @@ class SharedLog implements ChangeLog {
       from: compactLsn(lsnValue(member.state.cursor)),
       relation: null,
     }));
-    const named = this.#followers.map((one) => [tableKey(one.member.request.stream), one] as const);
-    this.#byTable = new Map(named);
+    this.#byTable = new Map(this.#followers.map((one) => [one.member.shape.oid, one]));
   }
 
   get position(): string {
     return lsnText(this.reached);
+  }
+
+  /**
+   * The streams that are no longer published as they were: the log does not tell of a table that was renamed, dropped or
+   * taken out of its publication. Opened again, they get the reason.
+   */
+  alteredIn(found: PublicationRows): StreamsFailed | null {
+    const altered = this.#followers.filter(
+      ({ member: { request }, source }) => publishedAs(found, request) !== source.publication,
+    );
+    const failures = altered.map(
+      ({ member: { at, request } }) => [at, changedDuringRead(request.stream.name)] as const,
+    );
+    return failures.length > 0 ? new StreamsFailed(new Map(failures)) : null;
   }
 
   get hasChanges(): boolean {
@@ -340,7 +360,7 @@ class SharedLog implements ChangeLog {
   #followerOf(relation: LoggedRelation): Follower | null {
     let follower = this.#byRelation.get(relation);
     if (follower === undefined) {
-      follower = this.#byTable.get(tableKey({ namespace: relation.schema, name: relation.name })) ?? null;
+      follower = this.#byTable.get(relation.oid) ?? null;
       this.#byRelation.set(relation, follower);
     }
     return follower && this.#commit >= follower.from ? follower : null;
@@ -365,17 +385,16 @@ class SharedLog implements ChangeLog {
   /** The server repeats an unchanged relation whenever it reloads the table's definition. */
   async #useRelation(follower: Follower, relation: LoggedRelation): Promise<void> {
     const { member } = follower;
-    const known = member.shape.columns;
-    const isChanged = !sameColumns(relation.columns, follower.relation?.columns ?? known);
+    const { schema, name } = relation;
+    const known = { ...member.shape, schema: member.request.stream.namespace, name: member.request.stream.name };
+    const differs = (one: Pick<typeof known, 'schema' | 'name' | 'columns'>) =>
+      one.schema !== schema || one.name !== name || !sameColumns(relation.columns, one.columns);
+    const isChanged = differs(follower.relation ?? known);
     follower.relation = relation;
-    if (isChanged && !sameColumns(relation.columns, known)) {
-      await ofStream(member.at, () => assertUnchanged(this.ctx, member));
-    }
+    if (isChanged && differs(known)) await ofStream(member.at, () => assertUnchanged(this.ctx, member));
     follower.rows.useRelation(relation);
     follower.lines?.useRelation(relation);
   }
 }
-
-const tableKey = ({ namespace, name }: { namespace: string | null; name: string }) => JSON.stringify([namespace, name]);
 
 const failureOf = ({ member }: Follower, error: unknown) => new StreamsFailed(new Map([[member.at, error]]));

@@ -21,8 +21,8 @@ export async function addToPublication(session: PgSession, name: string, members
     if (own && publicationProblem(own) === null) continue;
     const table = relation(request.stream.namespace ?? 'public', request.stream.name);
     await ofStream(at, async () => {
-      if (own) await session.query(`alter publication ${identifier(name)} drop table ${table}`);
-      await session.query(`alter publication ${identifier(name)} add table ${table}`).catch((error) => {
+      if (own) await session.query(`alter publication ${identifier(name)} drop table only ${table}`);
+      await session.query(`alter publication ${identifier(name)} add table only ${table}`).catch((error) => {
         throw setUpError(error);
       });
     });

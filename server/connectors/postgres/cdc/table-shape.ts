@@ -28,6 +28,7 @@ export async function assertLogical(session: PgSession): Promise<void> {
 
 /** A table as it is at one moment. */
 export interface TableShape {
+  oid: number;
   /** The columns in the log, in its order. */
   columns: LoggedColumn[];
   /** Changes with the columns, the replica identity, and when the table is recreated. */
@@ -82,7 +83,7 @@ async function readShape(session: PgSession, request: ReadRequest): Promise<{ fo
   await session.query("begin read only; set local search_path = ''");
   const { rows } = await session.query(
     `select a.attname, a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
-            case c.relreplident when 'f' then true when 'd' then a.attnum = any(pk.indkey)
+            case c.relreplident when 'f' then true when 'd' then pk.indimmediate and a.attnum = any(pk.indkey)
                                 when 'i' then a.attnum = any(ri.indkey) else false end,
             has_column_privilege(c.oid, a.attnum, 'select'), c.oid, pg_relation_filenode(c.oid)
        from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -102,7 +103,7 @@ async function readShape(session: PgSession, request: ReadRequest): Promise<{ fo
     in_identity: identity === 't',
     readable: readable === 't',
   }));
-  return { found, shape: { columns: found, fingerprint: JSON.stringify(rows) } };
+  return { found, shape: { oid: Number(rows[0]![6]), columns: found, fingerprint: JSON.stringify(rows) } };
 }
 
 /** Whether both lists describe the same columns. */

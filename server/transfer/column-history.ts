@@ -28,8 +28,8 @@ export function columnsAfter({ stream }: Pick<Claim, 'stream'>, plan: TransferPl
 export const targetColumns = (plan: TransferPlan, { stream }: Pick<Claim, 'stream'>): TargetColumn[] =>
   plan.columns.map(({ target }) => ({ ...target, previous: stream.loaded_columns?.[target.name] ?? null }));
 
-/** Warns that columns new to an incremental stream are empty in earlier rows, and how to fill them. */
-export function warnAboutNewColumns(attempt: Attempt, schema: StreamSchema, plan: TransferPlan): void {
+/** Warns of columns of an incremental stream that earlier rows lack, or may have other values in, and how to fill them. */
+export function warnAboutColumns(attempt: Attempt, schema: StreamSchema, plan: TransferPlan): void {
   const { stream, run } = attempt.claim;
   const { loaded_columns, sync_mode, state, name } = stream;
   if (loaded_columns === null || sync_mode !== 'incremental' || state === null || run.custom_run_plan_id !== null)
@@ -37,13 +37,28 @@ export function warnAboutNewColumns(attempt: Attempt, schema: StreamSchema, plan
   const added = plan.columns
     .map(({ target }) => target.name)
     .filter((column) => !Object.hasOwn(loaded_columns, column));
-  if (added.length === 0) return;
   const follows = givesChanges(schema, stream);
+  if (follows) warnAboutTypes(attempt, plan);
+  if (added.length === 0) return;
   const updated = follows ? 'they change at the source' : 'their cursor changes';
   const otherwise = stream.destination_sync_mode === 'append' ? APPENDED : MERGED;
   attempt.warn(
     'columns_added',
     `New columns in ${name}: ${added.join(', ')}. Rows loaded earlier have no value in them until ${updated} or ${follows ? RESET : otherwise}`,
+  );
+}
+
+/** An ALTER TABLE that computes values anew logs none of the rows. */
+function warnAboutTypes(attempt: Attempt, { columns }: TransferPlan): void {
+  const { loaded_columns, name } = attempt.claim.stream;
+  const changed = columns.flatMap(({ target }) => {
+    const [before, now] = [loaded_columns?.[target.name]?.source_type, target.source_type];
+    return target.masked || !before || !now || before === now ? [] : [`${target.name} (${before} to ${now})`];
+  });
+  if (changed.length === 0) return;
+  attempt.warn(
+    'types_changed',
+    `The types of columns in ${name} have changed: ${changed.join(', ')}. If their values have changed with them, rows loaded earlier keep the old ones until they change at the source or ${RESET}`,
   );
 }
 

@@ -21,7 +21,7 @@ import {
 import { recordCheckpoint } from '../runs/claim-stream.ts';
 import { reportLost } from '../runs/snapshot/lost-keepers.ts';
 import { isSnapshotLost, joinMoment } from './one-moment/join-snapshot.ts';
-import { columnsAfter, recordColumns, targetColumns, warnAboutNewColumns } from './column-history.ts';
+import { columnsAfter, recordColumns, targetColumns, warnAboutColumns } from './column-history.ts';
 import { requireDisk } from '../connector-runtime/files-root.ts';
 import { openConnector } from '../connector-runtime/open-connector.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
@@ -130,7 +130,7 @@ export async function prepareStream(
   const { claim, deps } = attempt;
   const { schema, stream } = await loadCurrentStream(attempt, source.connector, source.ctx);
   const plan = await onSide('source', async () => planTransfer({ source: source.connector, schema, stream }));
-  warnAboutNewColumns(attempt, schema, plan);
+  warnAboutColumns(attempt, schema, plan);
   requireSound(stream, { schema, destination });
   const window = windowFor(attempt, hasDateCursor(schema, stream));
   const about = { claim, schema, stream, destination };

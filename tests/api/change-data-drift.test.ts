@@ -224,12 +224,17 @@ describe('a change to what a stream depends on', () => {
     const { connection, table } = created;
     await sql(`update ${table} set total = 11 where id = 1; alter table ${table} alter column total type bigint;
       update ${table} set total = 5000000000 where id = 2`);
-    expect(await run(connection)).toMatchObject({ status: 'succeeded', stream: { rows_updated: 2, warnings: [] } });
+    const wider = await run(connection);
+    expect(wider).toMatchObject({ status: 'succeeded', stream: { rows_updated: 2 } });
     expect(await rows(table, 'total::text, pg_typeof(total)::text')).toEqual([
       ['11', 'bigint'],
       ['30', 'bigint'],
       ['5000000000', 'bigint'],
     ]);
+    // Whether a USING clause has computed other values is not in the log.
+    expect(codes(wider)).toEqual(['types_changed']);
+    expect(wider.stream.warnings[0]!.message).toMatch(/orders .* total \(integer to bigint\)\. .* cursor is reset/);
+    expect(codes(await run(connection))).toEqual([]);
     await sql(`update ${table} set note = '7'; update ${table} set note = 'no number' where id = 3; update ${table} set note = '8' where id = 3;
       alter table ${table} alter column note type int using note::int; update ${table} set note = 9 where id = 1`);
     expect(await refused(created, 'incompatible_change')).toContain('changed from text to integer');

@@ -6,7 +6,7 @@ import type { Deps } from '../deps.ts';
 import { ApiError } from '../platform/errors.ts';
 import { addressSecrets } from '../platform/keyed-address.ts';
 import { isReference } from '../platform/secret-references.ts';
-import { growingRedactor, type Redactor } from '../platform/redact.ts';
+import { growingRedactor, type Redactor } from '../platform/redaction/redact.ts';
 import { tunnelSecrets } from './tunnel-settings.ts';
 import { valuesRead } from './references/values-read.ts';
 

@@ -1,6 +1,6 @@
 import type { StoredLogLine } from '../../db/schema/index.ts';
 import { inBytes, inRows, inTime, inWords } from '../pipeline/log-words.ts';
-import type { Redactor } from '../platform/redact.ts';
+import type { Redactor } from '../platform/redaction/redact.ts';
 import type { Progress } from '../runs/claim-stream.ts';
 
 const MAX_LINES = 150;

@@ -1,7 +1,7 @@
 import type { StoredWarning } from '../../db/schema/index.ts';
 import type { Recorder } from '../connectors/contract/connector.ts';
 import type { Deps } from '../deps.ts';
-import type { Redactor } from '../platform/redact.ts';
+import type { Redactor } from '../platform/redaction/redact.ts';
 import { type Claim, type Progress, recordProgress } from '../runs/claim-stream.ts';
 import { redactorOf } from '../connector-runtime/connector-secrets.ts';
 import type { SecretUse } from '../connector-runtime/secret-uses.ts';

@@ -1,4 +1,4 @@
-import { createRedactor } from '../../server/platform/redact.ts';
+import { createRedactor } from '../../server/platform/redaction/redact.ts';
 import { HOSTILE_PARTS, SEARCHED_VALUES } from '../support/hostile-texts.ts';
 
 /**

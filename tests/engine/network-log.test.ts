@@ -6,7 +6,7 @@ import { eq } from 'drizzle-orm';
 import { networkLogSegments, streamRuns } from '../../db/schema/index.ts';
 import { NetworkLog } from '../../server/connector-runtime/network-log/network-log.ts';
 import { recordingFetch } from '../../server/connector-runtime/recording-fetch.ts';
-import { createRedactor } from '../../server/platform/redact.ts';
+import { createRedactor } from '../../server/platform/redaction/redact.ts';
 import { testDeps } from '../support/database.ts';
 import { startHttpServer } from '../support/http-server.ts';
 import { makePipeline } from '../support/pipeline.ts';

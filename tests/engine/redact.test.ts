@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createRedactor } from '../../server/platform/redact.ts';
+import { createRedactor } from '../../server/platform/redaction/redact.ts';
 
 const secret = 'p@ss w0rd/"+x';
 const { text, url, headers, query, takeCount } = createRedactor([secret, 'abc']);

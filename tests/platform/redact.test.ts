@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { valueReplacer } from '../../server/platform/find-values.ts';
-import { createRedactor } from '../../server/platform/redact.ts';
+import { valueReplacer } from '../../server/platform/redaction/find-values.ts';
+import { createRedactor } from '../../server/platform/redaction/redact.ts';
 import { HOSTILE_PARTS, SEARCHED_VALUES } from '../support/hostile-texts.ts';
 
 describe('a text of one megabyte crafted to be slow to search', () => {

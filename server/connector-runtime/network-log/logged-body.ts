@@ -1,5 +1,5 @@
 import type { RequestRecord, ResponseRecord } from '../../connectors/contract/connector.ts';
-import type { Redactor } from '../../platform/redact.ts';
+import type { Redactor } from '../../platform/redaction/redact.ts';
 
 /** Characters of a body that a log shows. */
 const MAX_LENGTH = 64 * 1024;

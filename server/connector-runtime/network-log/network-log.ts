@@ -10,7 +10,7 @@ import type {
 } from '../../connectors/contract/connector.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
-import type { Redactor } from '../../platform/redact.ts';
+import type { Redactor } from '../../platform/redaction/redact.ts';
 import { FailedRequests } from './failed-requests.ts';
 import { loggedBody } from './logged-body.ts';
 

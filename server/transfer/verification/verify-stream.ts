@@ -15,7 +15,7 @@ import { onSide, SideError } from '../../connector-runtime/side-error.ts';
 import type { AnyDestination, AnySource, DigestForm, LoadedUpTo } from '../../connectors/contract/connector.ts';
 import { ConfigurationError } from '../../connectors/contract/errors.ts';
 import type { Deps } from '../../deps.ts';
-import type { Redactor } from '../../platform/redact.ts';
+import type { Redactor } from '../../platform/redaction/redact.ts';
 import { HELD_STREAM, LIVE_RUN } from '../../pipeline/run-states.ts';
 import { tableName } from '../../pipeline/transfer-plan.ts';
 import { type ComparableStream, comparableStream, NotComparable } from './comparable.ts';

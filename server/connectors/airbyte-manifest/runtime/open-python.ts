@@ -1,4 +1,4 @@
-import { createRedactor } from '../../../platform/redact.ts';
+import { createRedactor } from '../../../platform/redaction/redact.ts';
 import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
 import { isTransient } from '../../kits/rest/failures.ts';
 import { pause, RateLimiter } from '../../kits/rest/rate-limiter.ts';

@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import { createRedactor, REDACTED, type Redactor } from '../../../platform/redact.ts';
+import { createRedactor, REDACTED, type Redactor } from '../../../platform/redaction/redact.ts';
 import type { ConnectorContext } from '../../contract/connector.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import { networkError, serverMessage, timeoutError } from './failures.ts';

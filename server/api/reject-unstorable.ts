@@ -1,4 +1,5 @@
 import type { ValidationIssue } from '../platform/errors.ts';
+import { isStorable } from '../platform/storable-text.ts';
 
 const MAX_DEPTH = 64;
 
@@ -29,7 +30,5 @@ function firstOf(entries: Iterable<[string | number, unknown]>, loc: (string | n
   }
   return null;
 }
-
-const isStorable = (text: string) => !text.includes('\0') && text.isWellFormed();
 
 const issue = (loc: (string | number)[], msg: string): ValidationIssue => ({ loc, msg, type: 'value_error' });

@@ -17,7 +17,7 @@ interface Refresh {
 /**
  * Discovers and stores the catalog of a source, with `report` in the same transaction. If another discovery was stored in
  * the meantime, the source is read again: the other one may have seen a later state.
- * @throws ConnectorError, after `catalog_status` was set to `failed`.
+ * @throws ConnectorError of the source, or another error of this service, after `catalog_status` was set to `failed`.
  */
 export async function refreshCatalog(
   deps: Deps,
@@ -28,7 +28,9 @@ export async function refreshCatalog(
   try {
     for (;;) {
       const known = actor.type === 'system' ? await storedStreams(deps.db, row) : [];
-      const found = await discoverStreams(deps, current, { ms: within_ms, actor, known });
+      const found = await discoverStreams(deps, current, { ms: within_ms, actor, known }).catch((error: unknown) => {
+        throw presentable(deps, row, error);
+      });
       const stored = await deps.db.transaction(async (tx) => {
         const latest = await lockSource(tx, row);
         if (latest.catalog_refreshed_at !== current.catalog_refreshed_at) return { latest, diff: null };
@@ -41,6 +43,6 @@ export async function refreshCatalog(
     }
   } catch (error) {
     await deps.db.update(accountConnectors).set({ catalog_status: 'failed' }).where(eq(accountConnectors.id, row.id));
-    throw presentable(deps, row, error);
+    throw error;
   }
 }

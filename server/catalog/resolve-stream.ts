@@ -9,7 +9,7 @@ import {
 import type { AnySource, ConnectorContext, StreamSchema } from '../connectors/contract/connector.ts';
 import { ConfigurationError, SchemaChangedError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
-import { isInCatalog, storeStream } from './store.ts';
+import { discoveredStream, isInCatalog, storeStream } from './store.ts';
 import { onSide, SideError } from '../connector-runtime/side-error.ts';
 import { applyOverrides, type Overrides, withCatalogChoices } from '../pipeline/overrides.ts';
 import { changeName, diffStream, type SchemaChange } from '../pipeline/schema-diff.ts';
@@ -116,7 +116,7 @@ export async function loadStream(
     .from(catalogStreams)
     .where(isInCatalog(source.id, stream));
   if (!row) throw new ConfigurationError('unknown_stream', `The source's catalog has no stream ${stream.name}`);
-  const catalogued = row.definition as unknown as StreamSchema;
+  const catalogued = discoveredStream(row);
   // A connection may replace the stream by its own query.
   const discovered = stream.dataset_sql === null ? catalogued : { ...catalogued, dataset_sql: stream.dataset_sql };
   return {

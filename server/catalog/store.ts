@@ -8,15 +8,27 @@ import {
 } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamSchema } from '../connectors/contract/connector.ts';
+import { DataError } from '../connectors/contract/errors.ts';
 import { applyOverrides } from '../pipeline/overrides.ts';
 import type { StreamDrift } from '../pipeline/schema-adaptation.ts';
 import { diffStream } from '../pipeline/schema-diff.ts';
 import { type ChangeSummary, summarize } from '../pipeline/schema-summary.ts';
+import { unstorableIn } from '../platform/storable-text.ts';
 import { applyDrift } from './apply-schema-changes.ts';
 import { addInitialStreams } from './initial-streams.ts';
 
 /** The changes that a discovery found, and whether they break a connection. */
 export type CatalogDiff = ChangeSummary & { breaking: boolean };
+
+/** A stream as its source described it, without overrides. */
+export const discoveredStream = ({ definition }: Pick<CatalogStreamRow, 'definition'>): StreamSchema =>
+  definition as unknown as StreamSchema;
+
+/** By namespace and name, whatever the collation of the database is. */
+export const catalogOrder = (): SQL[] => [
+  sql`coalesce(${catalogStreams.namespace}, '') collate "C"`,
+  sql`${catalogStreams.name} collate "C"`,
+];
 
 const keyOf = (stream: { namespace: string | null; name: string }) => JSON.stringify([stream.namespace, stream.name]);
 
@@ -51,7 +63,7 @@ export async function storedStreams(db: Db, row: AccountConnectorRow): Promise<S
     .select({ definition: catalogStreams.definition })
     .from(catalogStreams)
     .where(and(eq(catalogStreams.account_connector_id, row.id), isNull(catalogStreams.removed_at)));
-  return rows.map(({ definition }) => definition as unknown as StreamSchema);
+  return rows.map(discoveredStream);
 }
 
 /** Stores one stream that a run has found changed, and applies the change. Other streams stay as they are. */
@@ -79,7 +91,7 @@ type Change = CatalogStreamRow['change_status'];
 /** Null if the stream has not changed. */
 function driftOf(before: CatalogStreamRow | undefined, after: StreamSchema | null): StreamDrift | null {
   const overrides = before?.overrides ?? {};
-  const old = before && before.removed_at === null ? (before.definition as unknown as StreamSchema) : null;
+  const old = before && before.removed_at === null ? discoveredStream(before) : null;
   const schema = after ?? old;
   const overridden = (stream: StreamSchema | null) => stream && applyOverrides(stream, overrides);
   const changes = diffStream(overridden(old), overridden(after));
@@ -91,11 +103,24 @@ function changeOf(drift: StreamDrift | null): Change {
   return drift.changes.some(({ subject }) => subject === 'stream') ? 'added' : 'updated';
 }
 
+/** JSON can name a field by characters that the database does not take. */
+function refuseUnstorable(stream: StreamSchema): void {
+  const found = unstorableIn(stream);
+  if (found === null) return;
+  const [name, text] = [stream.name, found.slice(0, 100)].map((one) => JSON.stringify(one));
+  throw new DataError(
+    'unstorable_name',
+    `${text} in the stream ${name} has invalid characters. Rename it at the source`,
+  );
+}
+
+/** @throws DataError `unstorable_name` */
 async function upsertStream(
   db: Db,
   input: { row: AccountConnectorRow; stream: StreamSchema; before: CatalogStreamRow | undefined; change: Change },
 ): Promise<void> {
   const { row, stream, before, change } = input;
+  refuseUnstorable(stream);
   const columns = {
     definition: { ...stream },
     change_status: change,

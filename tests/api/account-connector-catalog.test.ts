@@ -1,4 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors, catalogStreams, events } from '../../db/schema/index.ts';
@@ -194,6 +196,22 @@ describe('POST /account_connectors/{account_connector_id}/catalog', () => {
       expect([status, body.code]).toEqual([400, 'catalog_not_ready']);
     }
   });
+
+  test.each(['\\u0000', '\\ud800'])(
+    'a name with %s that the catalog cannot hold is named as the reason',
+    async (odd) => {
+      const files = join(deps.config.DATA_DIR, 'files');
+      mkdirSync(files, { recursive: true });
+      writeFileSync(join(files, 'odd.jsonl'), `{"id": 1, "a${odd}b": 2}\n`);
+      const { id } = await make.connector('source', 'file', { path: 'odd.jsonl', format: 'jsonl' });
+      const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
+      const error = await refreshCatalog(deps, row!, { actor: SYSTEM_ACTOR }).catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({
+        code: 'unstorable_name',
+        message: `"a${odd}b" in the stream "odd" has invalid characters. Rename it at the source`,
+      });
+    },
+  );
 
   test('401: without a key', async () => {
     expect((await anonymous('POST', `/account_connectors/${UNKNOWN}/catalog`, {})).status).toBe(401);

@@ -14,7 +14,7 @@ import { applyOverrides, incompatibility, type Overrides, withCatalogChoices } f
 import { cursorPath, fieldName, keyPaths } from '../../pipeline/transfer-plan.ts';
 import { badRequest } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
-import { schemaOf } from './catalog-items.ts';
+import { discoveredStream } from '../../catalog/store.ts';
 
 /** A stream and the request field that refers to it, for error messages. */
 export interface CatalogStreamField {
@@ -89,8 +89,8 @@ export async function refuseBreakingOverrides(
 }
 
 function refuseExcludedKey(stream: StreamRow, row: CatalogStreamRow): void {
-  const schema = applyOverrides(schemaOf(row), row.overrides);
-  const effective = withCatalogChoices(stream, schemaOf(row), row.overrides);
+  const schema = applyOverrides(discoveredStream(row), row.overrides);
+  const effective = withCatalogChoices(stream, discoveredStream(row), row.overrides);
   const cursor = stream.sync_mode === 'incremental' ? cursorPath(schema, effective) : null;
   const needed = [...keyPaths(schema, effective), ...(cursor ? [cursor] : [])].map(fieldName);
   const lost = needed.find((name) => row.overrides[name]?.excluded === true);
@@ -104,7 +104,7 @@ function refuseNewFindings(
 ): void {
   const settings = settingsOf(stream);
   const find = (overrides: Overrides) =>
-    checkEffects(settings, { stream: applyOverrides(schemaOf(after), overrides), overrides, destination });
+    checkEffects(settings, { stream: applyOverrides(discoveredStream(after), overrides), overrides, destination });
   const had = new Set(find(before).map(({ code, message }) => `${code} ${message}`));
   const found = find(after.overrides).find(({ code, message }) => !had.has(`${code} ${message}`));
   if (found) throw refusal(found.code, `${after.name}: ${found.message}`, stream);

@@ -1,6 +1,7 @@
-import { eq, sql } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { type CatalogStreamRow, catalogStreams } from '../../../db/schema/index.ts';
-import type { Field, StreamSchema } from '../../connectors/contract/connector.ts';
+import type { Field } from '../../connectors/contract/connector.ts';
+import { catalogOrder, discoveredStream } from '../../catalog/store.ts';
 import { applyOverrides, type FieldOverride } from '../../pipeline/overrides.ts';
 import { suggestSettings } from '../../pipeline/suggest-settings.ts';
 import { fieldName } from '../../pipeline/transfer-plan.ts';
@@ -13,13 +14,11 @@ export const readCatalogRows = (ctx: Ctx, account_connector_id: string): Promise
     .select()
     .from(catalogStreams)
     .where(eq(catalogStreams.account_connector_id, account_connector_id))
-    .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
-
-export const schemaOf = (row: CatalogStreamRow): StreamSchema => row.definition as unknown as StreamSchema;
+    .orderBy(...catalogOrder());
 
 /** A stream in the catalog: the discovered definition and the users' overrides. */
 export function presentItem(row: CatalogStreamRow): AccountConnectorCatalogItemSchema {
-  const schema = schemaOf(row);
+  const schema = discoveredStream(row);
   const { fields, ...stream } = schema;
   return {
     ...stream,

@@ -5,7 +5,8 @@ import { fieldName } from '../../pipeline/transfer-plan.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { checkOverrides, refuseBreakingOverrides } from './catalog-checks.ts';
-import { presentItem, readCatalogRows, schemaOf } from './catalog-items.ts';
+import { discoveredStream } from '../../catalog/store.ts';
+import { presentItem, readCatalogRows } from './catalog-items.ts';
 import type {
   AccountConnectorCatalogItemSchema,
   CatalogItemRequest,
@@ -54,7 +55,7 @@ function overridesAfter(rows: CatalogStreamRow[], input: UpdateAccountConnectorC
   const overrides = new Map<string, Overrides>(replaces ? rows.map(({ id }) => [id, {}]) : []);
   for (const [index, item] of input.items.entries()) {
     const stream = namedStream(rows, item, index);
-    const place = { schema: schemaOf(stream), field: `items.${index}.field_overrides` };
+    const place = { schema: discoveredStream(stream), field: `items.${index}.field_overrides` };
     const merged = { ...(overrides.get(stream.id) ?? stream.overrides) };
     for (const [at, request] of item.field_overrides.entries()) {
       const name = fieldName(request.path);

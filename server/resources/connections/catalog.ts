@@ -1,8 +1,8 @@
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, eq, isNull } from 'drizzle-orm';
 import { type AccountConnectorRow, catalogStreams } from '../../../db/schema/index.ts';
 import { ConnectorError } from '../../connectors/contract/errors.ts';
-import type { StreamSchema } from '../../connectors/contract/connector.ts';
 import { refreshCatalog } from '../../catalog/discover.ts';
+import { catalogOrder, discoveredStream } from '../../catalog/store.ts';
 import { applyOverrides } from '../../pipeline/overrides.ts';
 import { badRequest } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
@@ -14,9 +14,9 @@ export async function readCatalog(ctx: Ctx, account_connector_id: string): Promi
     .select({ definition: catalogStreams.definition, overrides: catalogStreams.overrides })
     .from(catalogStreams)
     .where(and(eq(catalogStreams.account_connector_id, account_connector_id), isNull(catalogStreams.removed_at)))
-    .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
+    .orderBy(...catalogOrder());
   return rows.map(({ definition, overrides }) => ({
-    ...applyOverrides(definition as unknown as StreamSchema, overrides),
+    ...applyOverrides(discoveredStream({ definition }), overrides),
     overrides,
   }));
 }

@@ -1,3 +1,4 @@
+import { unstorableIn } from '../../platform/storable-text.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { asUpstreamError } from '../../api/upstream-error.ts';
 import { runConnectorJob } from '../../connector-runtime/run-connector-job.ts';
@@ -82,18 +83,15 @@ async function outlineOf(ctx: Ctx, documents: ConnectorDocuments, field: string)
   try {
     const [item] = await runConnectorJob(job, { ...LIMITS, owner: ctx.principal.account_id });
     if (!item?.outlined) throw new Error('the outline of a manifest returned nothing');
-    refuseUnstorable(item.outlined, field);
+    if (unstorableIn(item.outlined) !== null) {
+      // An escape in the manifest can be a character that no column holds.
+      throw badRequest('invalid_manifest', 'The names of the manifest contain invalid characters', { field });
+    }
     return item.outlined;
   } catch (error) {
     if (error instanceof ConfigurationError) throw badRequest(error.code, error.message, { field });
     throw asUpstreamError(error);
   }
-}
-
-/** An escape in the manifest can be a character that no column holds. */
-function refuseUnstorable(outline: ConnectorOutline, field: string): void {
-  if (!/\\u(0000|d[89a-f][0-9a-f]{2})/i.test(JSON.stringify(outline))) return;
-  throw badRequest('invalid_manifest', 'The names of the manifest contain invalid characters', { field });
 }
 
 function digestOf({ manifest, components, files }: ConnectorDocuments): string {

@@ -2,6 +2,7 @@ import { and, eq, isNull } from 'drizzle-orm';
 import { accountConnectors, catalogStreams, type ConnectionRow, type StreamRow } from '../../../db/schema/index.ts';
 import type { AnyDestination, StreamSchema } from '../../connectors/contract/connector.ts';
 import { findConnector } from '../../connectors/registry.ts';
+import { discoveredStream } from '../../catalog/store.ts';
 import { applyOverrides, type Overrides, withCatalogChoices } from '../../pipeline/overrides.ts';
 import { checkEffects } from '../../pipeline/stream-check/check.ts';
 import { settingsOf } from '../../pipeline/stream-check/settings.ts';
@@ -96,7 +97,7 @@ async function catalogOf(ctx: Ctx, connection: ConnectionRow): Promise<Map<strin
     .where(and(eq(catalogStreams.account_connector_id, connection.source_id), isNull(catalogStreams.removed_at)));
   return new Map(
     rows.map(({ definition, overrides }) => {
-      const discovered = definition as unknown as StreamSchema;
+      const discovered = discoveredStream({ definition });
       const schema = applyOverrides(discovered, overrides);
       const column = (stream: StreamRow) => windowColumn(schema, withCatalogChoices(stream, discovered, overrides));
       return [keyOf(schema), { schema, overrides, windowColumn: column }];

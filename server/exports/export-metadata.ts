@@ -6,12 +6,13 @@ import {
   type TaskRow,
   tasks,
 } from '../../db/schema/index.ts';
-import type { StreamSchema } from '../connectors/contract/connector.ts';
 import { ConnectorError } from '../connectors/contract/errors.ts';
+import type { Db } from '../../db/types.ts';
 import type { SecretUse } from '../connector-runtime/secret-uses.ts';
 import type { Deps } from '../deps.ts';
 import { emitExportEvent, taskActor } from '../events/account-connector-events.ts';
 import { refreshCatalog } from '../catalog/discover.ts';
+import { catalogOrder, discoveredStream } from '../catalog/store.ts';
 import { describeStream, type ExportDocument } from './document.ts';
 import { EXPORT_TYPES, type ExportFormat, formatExport } from './formats.ts';
 import { EXPORT_HOURS } from './link.ts';
@@ -30,29 +31,25 @@ export interface ExportRequest extends Record<string, unknown> {
   destination_id: string | null;
 }
 
-/** Writes the export to the object store and emits its outcome. */
+/** Writes the export to the object store and emits its success. @throws ConnectorError */
 export async function exportMetadata(deps: Deps, task: TaskRow): Promise<void> {
   const request = task.parameters as ExportRequest;
   const row = await connectorOf(deps, task.account_connector_id);
-  try {
-    if (!row || row.deleted_at) throw new ConnectorError('account_connector_gone', 'The source was deleted');
-    const actor = taskActor(task);
-    if (row.catalog_status !== 'ready') await refreshCatalog(deps, row, { actor });
-    const use = { purpose: 'metadata_export' as const, actor };
-    const document = await buildDocument(deps, row, { request, use });
-    const { ending } = EXPORT_TYPES[request.format];
-    const bytes = new TextEncoder().encode(formatExport(document, request.format, datasetNamespace(row)));
-    const object_key = `exports/${task.account_id}/${task.id}.${ending}`;
-    const table = await copyInto(deps, request, { task_id: task.id, document, use });
-    await deps.objects.put(object_key, bytes);
-    const streams_count = document.streams.length;
-    await finish(deps, { task, row, result: { object_key, bytes: bytes.length, streams_count, table } });
-  } catch (error) {
-    await fail(deps, { task, row, error });
-  }
+  if (!row || row.deleted_at) throw new ConnectorError('account_connector_gone', 'The source was deleted');
+  const actor = taskActor(task);
+  if (row.catalog_status !== 'ready') await refreshCatalog(deps, row, { actor });
+  const use = { purpose: 'metadata_export' as const, actor };
+  const document = await buildDocument(deps, row, { request, use });
+  const { ending } = EXPORT_TYPES[request.format];
+  const bytes = new TextEncoder().encode(formatExport(document, request.format, datasetNamespace(row)));
+  const object_key = `exports/${task.account_id}/${task.id}.${ending}`;
+  const table = await copyInto(deps, request, { task_id: task.id, document, use });
+  await deps.objects.put(object_key, bytes);
+  const streams_count = document.streams.length;
+  await finish(deps, { task, row, result: { object_key, bytes: bytes.length, streams_count, table } });
 }
 
-async function connectorOf(deps: Deps, id: string): Promise<AccountConnectorRow | undefined> {
+async function connectorOf(deps: Pick<Deps, 'db'>, id: string): Promise<AccountConnectorRow | undefined> {
   const [row] = await deps.db.select().from(accountConnectors).where(eq(accountConnectors.id, id));
   return row;
 }
@@ -66,12 +63,12 @@ async function buildDocument(
     .select()
     .from(catalogStreams)
     .where(and(eq(catalogStreams.account_connector_id, row.id), isNull(catalogStreams.removed_at)))
-    .orderBy(sql`coalesce(${catalogStreams.namespace}, '') collate "C"`, sql`${catalogStreams.name} collate "C"`);
+    .orderBy(...catalogOrder());
   const selected = found.filter((one) => isNamed(one, request.stream_names));
   const usage = request.include_usage ? await readUsage(deps, row.id) : null;
   const streams = [];
   for (const { definition, overrides, discovered_at, namespace, name } of selected) {
-    const discovered = definition as unknown as StreamSchema;
+    const discovered = discoveredStream({ definition });
     const { include_fields } = request;
     const schema = applyOverrides(discovered, overrides);
     const exported = describeStream(schema, { discovered_at, overrides, include_fields });
@@ -114,14 +111,9 @@ async function copyInto(
   return writeExport(deps, destination, input);
 }
 
-interface ExportTask {
-  task: TaskRow;
-  row: AccountConnectorRow | undefined;
-}
-
 async function finish(
   deps: Deps,
-  { task, row, result }: ExportTask & { result: Record<string, unknown> },
+  { task, row, result }: { task: TaskRow; row: AccountConnectorRow; result: Record<string, unknown> },
 ): Promise<void> {
   const url_expires_at = new Date(deps.now().getTime() + EXPORT_HOURS * 3_600_000).toISOString();
   const { bytes, streams_count, table } = result;
@@ -135,24 +127,15 @@ async function finish(
   });
 }
 
-/** Ends an export whose worker could not. */
-export async function failExport(deps: Deps, task: TaskRow, error: unknown): Promise<void> {
-  await fail(deps, { task, row: await connectorOf(deps, task.account_connector_id), error });
-}
-
-async function fail(deps: Deps, { task, row, error }: ExportTask & { error: unknown }): Promise<void> {
-  const known = error instanceof ConnectorError;
-  if (!known) deps.log.error({ err: error, task_id: task.id }, 'unexpected export error');
-  const code = known ? error.code : 'internal_error';
-  const message = known ? error.message : 'The export failed because of an internal error. Try again';
-  await deps.db.transaction(async (tx) => {
-    await tx
-      .update(tasks)
-      .set({ status: 'failed', error: { code, message }, finished_at: sql`clock_timestamp()` })
-      .where(eq(tasks.id, task.id));
-    const facts = { url_expires_at: null, error_code: code, error_message: message };
-    await emitExportEvent(tx, 'metadata_export_failed', { task, row, facts });
-  });
+/** Emits the failure of an export, in the transaction that ends its task. */
+export async function reportFailedExport(
+  db: Db,
+  task: TaskRow,
+  { code, message }: { code: string; message: string },
+): Promise<void> {
+  const row = await connectorOf({ db }, task.account_connector_id);
+  const facts = { url_expires_at: null, error_code: code, error_message: message };
+  await emitExportEvent(db, 'metadata_export_failed', { task, row, facts });
 }
 
 /** Deletes the files of expired links. */

@@ -7,7 +7,7 @@ import { ConnectorError } from '../connectors/contract/errors.ts';
 import type { Deps } from '../deps.ts';
 import { taskActor } from '../events/account-connector-events.ts';
 import { emitCatalogRefreshed } from '../events/catalog-events.ts';
-import { exportMetadata, failExport } from '../exports/export-metadata.ts';
+import { exportMetadata, reportFailedExport } from '../exports/export-metadata.ts';
 import { periodic } from '../platform/periodic.ts';
 import { executeTask } from '../queue/jobs.ts';
 
@@ -66,22 +66,29 @@ const workerKilled = () =>
     `The worker process ended in each of ${MAX_ATTEMPTS} attempts. Check the settings of the connector and try again`,
   );
 
-async function failTask(deps: Deps, task: TaskRow, error: unknown): Promise<void> {
-  if (task.kind === 'export_metadata') return failExport(deps, task, error);
-  const { code, message } =
-    error instanceof ConnectorError
-      ? error
-      : { code: 'internal_error', message: 'The discovery failed because of an internal error. Try again' };
+const NAMES: Record<TaskRow['kind'], string> = { discover_catalog: 'discovery', export_metadata: 'export' };
+
+async function failTask(deps: Deps, task: TaskRow, thrown: unknown): Promise<void> {
+  const error = describe(deps, task, thrown);
   await deps.db.transaction(async (tx) => {
-    await tx
+    const failed = await tx
       .update(tasks)
-      .set({ status: 'failed', error: { code, message }, finished_at: sql`clock_timestamp()` })
-      .where(and(eq(tasks.id, task.id), inArray(tasks.status, ['queued', 'running'])));
+      .set({ status: 'failed', error, finished_at: sql`clock_timestamp()` })
+      .where(and(eq(tasks.id, task.id), inArray(tasks.status, ['queued', 'running'])))
+      .returning({ id: tasks.id });
+    if (failed.length === 0) return;
+    if (task.kind === 'export_metadata') return reportFailedExport(tx, task, error);
     await tx
       .update(accountConnectors)
       .set({ catalog_status: 'failed' })
       .where(and(eq(accountConnectors.id, task.account_connector_id), eq(accountConnectors.catalog_status, 'pending')));
   });
+}
+
+function describe(deps: Deps, { id, kind }: TaskRow, thrown: unknown): { code: string; message: string } {
+  if (thrown instanceof ConnectorError) return { code: thrown.code, message: thrown.message };
+  deps.log.error({ err: thrown, task_id: id }, 'background task failed unexpectedly');
+  return { code: 'internal_error', message: `The ${NAMES[kind]} failed because of an internal error. Try again` };
 }
 
 async function discoverCatalog(deps: Deps, task: TaskRow): Promise<void> {

@@ -3,6 +3,7 @@ import { and, eq, inArray, sql as query } from 'drizzle-orm';
 import postgres from 'postgres';
 import { accountConnectors, accounts, events, tasks } from '../../db/schema/index.ts';
 import { deleteOldExports } from '../../server/exports/export-metadata.ts';
+import { openObjectStore } from '../../server/platform/object-store.ts';
 import { sealStoredSecrets } from '../../server/process/seal-stored-secrets.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { type Call, testApi } from '../support/api.ts';
@@ -186,6 +187,24 @@ describe('POST /account_connectors/{account_connector_id}/source_tasks/export_me
     });
     const [task] = await deps.db.select().from(tasks).where(eq(tasks.id, task_id));
     expect(task).toMatchObject({ status: 'failed', error: { code: 'invalid_parameter' } });
+  });
+
+  test('an export that cannot be stored for a moment is tried again', async () => {
+    const { objects } = deps;
+    const attempts: string[] = [];
+    const broken = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: ({ method }) => {
+        if (method === 'PUT' && attempts.push(method) === 2) deps.objects = objects;
+        return new Response('no', { status: 403 });
+      },
+    });
+    deps.objects = openObjectStore(`s3://id:secret@exports?endpoint=${broken.url.origin}&region=eu`);
+    const { body: task_id } = await order(source.id);
+    expect(await ending(task_id)).toMatchObject({ event: 'metadata_export_succeeded' });
+    expect(attempts).toHaveLength(2);
+    await broken.stop(true);
   });
 
   test('400: not_a_source', async () => {

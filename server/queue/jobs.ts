@@ -16,7 +16,7 @@ export interface JobDefinition<Payload> {
 
 const define = <Payload>(definition: JobDefinition<Payload>) => definition;
 
-/** Moves one stream of a run. Handled by engine/execute-stream.ts. */
+/** Moves one stream of a run. Handled by transfer/execute-stream.ts. */
 export const executeStream = define({
   name: 'execute_stream',
   payload: z.object({ stream_run_id: z.string() }),
@@ -46,7 +46,7 @@ export const publishTables = define({
   fair_to_accounts: false,
 });
 
-/** Runs a task row: catalog discovery, metadata export. */
+/** Discovers a catalog or exports metadata. Handled by worker/background-tasks.ts. */
 export const executeTask = define({
   name: 'execute_task',
   payload: z.object({ task_id: z.string() }),
@@ -56,7 +56,7 @@ export const executeTask = define({
   fair_to_accounts: true,
 });
 
-/** Carries out one action of one firing. Handled by engine/deliver.ts, which also plans the further attempts. */
+/** Carries out one action of one firing. Handled by automation/delivery/deliver.ts, which also plans further attempts. */
 export const deliverAction = define({
   name: 'deliver_action',
   payload: z.object({ delivery_id: z.string() }),

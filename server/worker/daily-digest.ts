@@ -11,7 +11,7 @@ import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { type Digest, emitDailyDigest } from '../events/digest-events.ts';
 import { latestDaily, nextDaily } from '../pipeline/daily-times.ts';
-import { minutesLate } from './data-delays.ts';
+import { lastOnTime, minutesLateOf } from './data-delays.ts';
 
 /** Names of a kind in one message. */
 const MAX_NAMES = 10;
@@ -114,7 +114,6 @@ async function openCases(db: Db, { account_id }: Period) {
 
 /** Connections whose delay was announced and has not ended, with how late each is. */
 async function lateConnections(db: Db, { account_id, until }: Period): Promise<string[]> {
-  const since = sql`greatest(${connections.last_succeeded_at}, ${connections.ticking_since})`;
   const rows = await db
     .select()
     .from(connections)
@@ -124,13 +123,12 @@ async function lateConnections(db: Db, { account_id, until }: Period): Promise<s
         eq(connections.status, 'active'),
         isNull(connections.deleted_at),
         isNotNull(connections.delay_told_at),
-        sql`${connections.delay_told_at} >= ${since}`,
+        sql`${connections.delay_told_at} >= ${lastOnTime}`,
       ),
     )
     .orderBy(connections.name);
-  return rows.flatMap(({ name, schedule, last_succeeded_at, ticking_since }) => {
-    const from = new Date(Math.max(Date.parse(ticking_since), Date.parse(last_succeeded_at ?? ticking_since)));
-    const minutes = minutesLate(schedule, { from, now: until });
-    return minutes === null ? [] : [`${name} (${minutes} min)`];
+  return rows.flatMap((connection) => {
+    const minutes = minutesLateOf(connection, until);
+    return minutes === null ? [] : [`${connection.name} (${minutes} min)`];
   });
 }

@@ -1,5 +1,5 @@
 import { and, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm';
-import { connections } from '../../db/schema/index.ts';
+import { type ConnectionRow, connections } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { emitConnectionChange } from '../events/connection-events.ts';
@@ -9,7 +9,14 @@ const MINUTE = 60_000;
 const PAGE = 500;
 
 /** The last time at which data was on time: the last success, or the instant at which the schedule began to tick. */
-const since = sql<string>`greatest(${connections.last_succeeded_at}, ${connections.ticking_since})`;
+export const lastOnTime = sql<string>`greatest(${connections.last_succeeded_at}, ${connections.ticking_since})`;
+
+const lastOnTimeOf = ({ last_succeeded_at, ticking_since }: ConnectionRow) =>
+  new Date(Math.max(Date.parse(ticking_since), Date.parse(last_succeeded_at ?? ticking_since)));
+
+/** As `minutesLate`, for a connection at this moment. */
+export const minutesLateOf = (connection: ConnectionRow, now: Date): number | null =>
+  minutesLate(connection.schedule, { from: lastOnTimeOf(connection), now });
 
 /** Connections that may have missed two ticks. For cron schedules this is only a first filter. */
 const suspect = (now: string) =>
@@ -17,10 +24,10 @@ const suspect = (now: string) =>
     eq(connections.status, 'active'),
     isNull(connections.deleted_at),
     isNotNull(connections.next_run_at),
-    sql`(${connections.delay_told_at} is null or ${connections.delay_told_at} < ${since})`,
+    sql`(${connections.delay_told_at} is null or ${connections.delay_told_at} < ${lastOnTime})`,
     sql`case when ${connections.schedule} ->> 'interval_minutes' is not null
-      then ${since} < ${now}::timestamptz - 2 * make_interval(mins => (${connections.schedule} ->> 'interval_minutes')::int)
-      else exists (select from connection_runs r where r.connection_id = ${connections.id} and r.created_at > ${since})
+      then ${lastOnTime} < ${now}::timestamptz - 2 * make_interval(mins => (${connections.schedule} ->> 'interval_minutes')::int)
+      else exists (select from connection_runs r where r.connection_id = ${connections.id} and r.created_at > ${lastOnTime})
     end`,
   );
 
@@ -52,9 +59,7 @@ async function announceDelay(db: Db, id: string, now: Date): Promise<boolean> {
     .where(and(eq(connections.id, id), suspect(now.toISOString())))
     .for('no key update', { skipLocked: true });
   if (!connection) return false;
-  const { last_succeeded_at, ticking_since, schedule } = connection;
-  const from = new Date(Math.max(Date.parse(ticking_since), Date.parse(last_succeeded_at ?? ticking_since)));
-  const minutes_late = minutesLate(schedule, { from, now });
+  const minutes_late = minutesLateOf(connection, now);
   if (minutes_late === null) return false;
   await db.update(connections).set({ delay_told_at: now.toISOString() }).where(eq(connections.id, id));
   await emitConnectionChange(db, {

@@ -1,12 +1,13 @@
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { emitConnectorEvent, type ReportedConnector } from '../events/account-connector-events.ts';
+import { SYSTEM_ACTOR } from '../events/emit.ts';
 import type { EventKind } from '../events/kinds.ts';
+import { emitKeyEvent } from '../events/user-events.ts';
 import { PLANS } from '../pipeline/billing-plans.ts';
+import { NOTICE_DAYS } from '../pipeline/notice-days.ts';
 
-/** Days before credentials expire; 0 is the expiry itself. */
-const ANNOUNCED_AT = [14, 7, 1, 0];
 const FREE_DAYS = 30;
 /** Days before the end of a free period. */
 const FREE_DAYS_LEFT = 7;
@@ -19,6 +20,12 @@ const BATCH = 100;
  */
 export const announceExpiringCredentials = (deps: Pick<Deps, 'db'>) => inBatches(deps, announceCredentialBatch);
 
+/**
+ * Emits `api_key_expiring` 14, 7 and 1 days before a live key of an active user expires, and `api_key_expired` when it
+ * does. Otherwise as `announceExpiringCredentials`.
+ */
+export const announceExpiringKeys = (deps: Pick<Deps, 'db'>) => inBatches(deps, announceKeyBatch);
+
 /** Emits `free_period_ending` a week before rows of a source begin to cost credits, for plans that include credits. */
 export const announceEndingFreePeriods = (deps: Pick<Deps, 'db'>) => inBatches(deps, announceFreePeriodBatch);
 
@@ -30,13 +37,21 @@ async function inBatches({ db }: Pick<Deps, 'db'>, announceBatch: (tx: Db) => Pr
   }
 }
 
+const DAYS = sql.raw(`array[${NOTICE_DAYS.join(', ')}]`);
+
+/** All announcements that are due. Only the latest one is emitted. */
+const reachedBefore = (expiry: SQL) =>
+  sql`array(select day from unnest(${DAYS}) as day where ${expiry} <= now() + make_interval(days => day))`;
+
+/** Until an instant that has not passed, rounded up. */
+const daysUntil = (instant: SQL) => sql`greatest(0, ceil(extract(epoch from ${instant} - now()) / 86400))::int`;
+
 async function announceCredentialBatch(tx: Db): Promise<number> {
-  const days = sql.raw(`array[${ANNOUNCED_AT.join(', ')}]`);
-  const reached = sql`array(select day from unnest(${days}) as day where c.credentials_expire_at <= now() + make_interval(days => day))`;
+  const reached = reachedBefore(sql`c.credentials_expire_at`);
   const due = (await tx.execute(sql`
     with due as (
       select c.id, ${reached} as reached, c.status as before from account_connectors c
-      where c.deleted_at is null and c.credentials_expire_at <= now() + make_interval(days => ${Math.max(...ANNOUNCED_AT)})
+      where c.deleted_at is null and c.credentials_expire_at <= now() + make_interval(days => ${Math.max(...NOTICE_DAYS)})
         and 0 <> all(c.announced_days) and not (c.announced_days @> ${reached})
       order by c.credentials_expire_at limit ${BATCH}
       for no key update of c skip locked)
@@ -46,7 +61,7 @@ async function announceCredentialBatch(tx: Db): Promise<number> {
       status_message = case when 0 = any(due.reached) and c.status = 'active' then 'The credentials have expired' else c.status_message end
     from due where c.id = due.id
     returning c.id, c.account_id, c.name, c.connector_type, c.connector_name, c.status, c.status_reason, due.before,
-      greatest(0, ceil(extract(epoch from c.credentials_expire_at - now()) / 86400))::int as days_remaining
+      ${daysUntil(sql`c.credentials_expire_at`)} as days_remaining
   `)) as unknown as (ReportedConnector & { before: string; days_remaining: number })[];
   for (const { before, days_remaining, ...row } of due) {
     if (days_remaining > 0) {
@@ -59,6 +74,45 @@ async function announceCredentialBatch(tx: Db): Promise<number> {
       const extra = { days_remaining };
       await emitNotice(tx, row, { event: 'account_connector_reauth_required', summary: 'have expired', extra });
     }
+  }
+  return due.length;
+}
+
+interface ExpiringKey {
+  id: string;
+  prefix: string;
+  account_id: string;
+  user_id: string;
+  email: string;
+  full_name: string;
+  expires_at: string;
+  days_remaining: number;
+}
+
+/** By the clock of the database, which decides when keys expire. */
+async function announceKeyBatch(tx: Db): Promise<number> {
+  const reached = reachedBefore(sql`k.expires_at`);
+  const due = (await tx.execute(sql`
+    with due as (
+      select k.id, ${reached} as reached
+      from api_keys k join users u on u.id = k.user_id
+      where k.revoked_at is null and 0 <> all(k.announced_days) and not (k.announced_days @> ${reached})
+        and k.expires_at <= now() + make_interval(days => ${Math.max(...NOTICE_DAYS)})
+        and u.status = 'active' and u.deleted_at is null
+      order by k.expires_at limit ${BATCH}
+      for no key update of k skip locked)
+    update api_keys k set announced_days = due.reached
+    from due, users u where k.id = due.id and u.id = k.user_id
+    returning k.id, k.prefix, k.account_id, k.user_id, u.email, u.full_name, k.expires_at,
+      ${daysUntil(sql`k.expires_at`)} as days_remaining`)) as unknown as ExpiringKey[];
+  for (const key of due) {
+    const { user_id: id, account_id, email, full_name, days_remaining } = key;
+    await emitKeyEvent({ db: tx, actor: SYSTEM_ACTOR }, days_remaining === 0 ? 'api_key_expired' : 'api_key_expiring', {
+      user: { id, account_id, email, full_name },
+      key,
+      days_remaining,
+      facts: { expires_at: new Date(key.expires_at).toISOString() },
+    });
   }
   return due.length;
 }
@@ -78,7 +132,7 @@ async function announceFreePeriodBatch(tx: Db): Promise<number> {
       for no key update of c skip locked)
     update account_connectors c set free_end_told_at = now() from due where c.id = due.id
     returning c.id, c.account_id, c.name, c.connector_type, c.connector_name, c.status, c.status_reason, due.plan_id,
-      ceil(extract(epoch from c.free_until - now()) / 86400)::int as days_remaining
+      ${daysUntil(sql`c.free_until`)} as days_remaining
   `)) as unknown as (ReportedConnector & { plan_id: string; days_remaining: number })[];
   for (const { plan_id, days_remaining, ...row } of due) {
     const used = FREE_DAYS - days_remaining;

@@ -4,6 +4,7 @@ import {
   deliverAction,
   executeStream,
   executeTask,
+  type JobDefinition,
   keepSnapshot,
   publishTables,
   reportLineage,
@@ -29,30 +30,20 @@ export async function startWorker(deps: Deps, options: IsolationOptions = {}): P
   const concurrency = deps.config.WORKER_CONCURRENCY;
   const isolate = createIsolation(deps, options);
   const keepers = createSnapshotKeepers(deps);
-  await deps.queue.work(executeStream, concurrency, ({ stream_run_id }, signal) =>
+  const work = <Payload extends object>(
+    job: JobDefinition<Payload>,
+    handler: (payload: Payload, signal: AbortSignal) => Promise<void>,
+  ) => deps.queue.work(job, job.concurrency ?? concurrency, handler);
+  await work(executeStream, ({ stream_run_id }, signal) =>
     executeStreamJob(deps, { stream_run_id, isolate, keepers }, signal),
   );
-  await deps.queue.work(keepSnapshot, keepSnapshot.concurrency ?? concurrency, ({ connection_run_id }) =>
-    keepers.keep(connection_run_id),
-  );
-  await deps.queue.work(publishTables, publishTables.concurrency ?? concurrency, ({ connection_run_id }) =>
-    publishTablesJob(deps, connection_run_id),
-  );
-  await deps.queue.work(executeTask, executeTask.concurrency ?? concurrency, ({ task_id }) =>
-    executeTaskJob(deps, task_id),
-  );
-  await deps.queue.work(verifyConnection, verifyConnection.concurrency ?? concurrency, ({ verification_id }, signal) =>
-    verifyConnectionJob(deps, verification_id, signal),
-  );
+  await work(keepSnapshot, ({ connection_run_id }) => keepers.keep(connection_run_id));
+  await work(publishTables, ({ connection_run_id }) => publishTablesJob(deps, connection_run_id));
+  await work(executeTask, ({ task_id }) => executeTaskJob(deps, task_id));
+  await work(verifyConnection, ({ verification_id }, signal) => verifyConnectionJob(deps, verification_id, signal));
   const evaluator = await startEvaluator(deps);
-  await deps.queue.work(deliverAction, deliverAction.concurrency ?? concurrency, ({ delivery_id }, signal) =>
-    deliverActionJob(deps, delivery_id, signal),
-  );
-  if (deps.config.OPENLINEAGE_URL !== null) {
-    await deps.queue.work(reportLineage, reportLineage.concurrency ?? concurrency, (job) =>
-      reportLineageJob(deps, job),
-    );
-  }
+  await work(deliverAction, ({ delivery_id }, signal) => deliverActionJob(deps, delivery_id, signal));
+  if (deps.config.OPENLINEAGE_URL !== null) await work(reportLineage, (job) => reportLineageJob(deps, job));
   const scheduler = startScheduler(deps);
   const jobs = startPeriodicJobs(deps);
   const consumers = watchCdcConsumers(deps);

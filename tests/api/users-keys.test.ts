@@ -3,7 +3,7 @@ import { and, eq, inArray, sql } from 'drizzle-orm';
 import { apiKeys, events, users } from '../../db/schema/index.ts';
 import { bootstrap } from '../../server/process/bootstrap.ts';
 import { openSession } from '../../server/resources/users/sessions.ts';
-import { announceExpiringKeys } from '../../server/worker/key-expiry.ts';
+import { announceExpiringKeys } from '../../server/worker/expiry-notices.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { rpc, rpcQuery } from '../support/rpc.ts';

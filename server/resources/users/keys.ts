@@ -1,5 +1,6 @@
 import { and, desc, eq, sql } from 'drizzle-orm';
 import { type ApiKeyRow, apiKeys, users } from '../../../db/schema/index.ts';
+import { NOTICE_DAYS } from '../../pipeline/notice-days.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
 import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
@@ -8,13 +9,10 @@ import { lockUser } from '../access/user.ts';
 import { causedBy, emitKeyEvent } from './events.ts';
 import { isLive, issueKey, type ProgramKey } from './issue-key.ts';
 import type { ApiKeySchema, RotatedKey } from './key-schema.ts';
-import { selectUser } from './query.ts';
+import { manageableUser } from './query.ts';
 import { requireConfirmed } from '../access/step-up.ts';
 
 const DAY_MS = 86_400_000;
-
-/** Marks all expiry warnings as sent: the rotation event has already announced the end. */
-const ALL_ANNOUNCED = [14, 7, 1, 0];
 
 /**
  * Creates a new key for the caller, returned only here. The key of the request works for `grace_hours` more, at most
@@ -36,7 +34,8 @@ export async function rotateKey(ctx: Ctx, { grace_hours }: { grace_hours: number
     .update(apiKeys)
     .set({
       expires_at: sql`least(${apiKeys.expires_at}, now() + make_interval(hours => ${grace_hours}))`,
-      announced_days: ALL_ANNOUNCED,
+      // The event of the rotation announces the end.
+      announced_days: [...NOTICE_DAYS],
     })
     .where(and(eq(apiKeys.id, api_key_id), isLive()))
     .returning();
@@ -61,11 +60,7 @@ function successorOf(key: ApiKeyRow | undefined): ProgramKey | undefined {
 
 /** Keys of the caller, or of a user whom the caller may manage; newest first. Without the secret part. */
 export async function listKeys(ctx: Ctx, { user_id }: { user_id?: string }): Promise<ApiKeySchema[]> {
-  const of = user_id ?? ctx.principal.user_id;
-  if (of !== ctx.principal.user_id) {
-    requirePermission(ctx, 'users.manage');
-    await selectUser(ctx, { id: of, account_id: ctx.principal.account_id });
-  }
+  const of = await manageableUser(ctx, user_id);
   const rows = await ctx.db
     .select({ key: apiKeys, is_live: sql<boolean>`${isLive()}` })
     .from(apiKeys)

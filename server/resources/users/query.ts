@@ -2,7 +2,7 @@ import { and, desc, eq, isNull, sql } from 'drizzle-orm';
 import { type UserRow, users } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
 import { notFound } from '../../platform/errors.ts';
-import type { Ctx } from '../../api/procedure.ts';
+import { type Ctx, requirePermission } from '../../api/procedure.ts';
 import { isId } from '../../api/wire-types.ts';
 import type { UserSchema } from './schema.ts';
 
@@ -25,6 +25,15 @@ export async function selectUser(ctx: Pick<Ctx, 'db'>, key: { id: string; accoun
   const [record] = isId(key.id) ? await select(ctx.db).where(owned) : [];
   if (!record) throw notFound('User');
   return record;
+}
+
+/** The id of the caller, or of a user of the account whom the caller may manage. @throws ApiError 403, 404 */
+export async function manageableUser(ctx: Pick<Ctx, 'db' | 'principal'>, user_id?: string): Promise<string> {
+  const { user_id: own, account_id } = ctx.principal;
+  if (user_id === undefined || user_id === own) return own;
+  requirePermission(ctx, 'users.manage');
+  await selectUser(ctx, { id: user_id, account_id });
+  return user_id;
 }
 
 export function presentUser(

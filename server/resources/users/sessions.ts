@@ -11,7 +11,7 @@ import { ApiError, badRequest, notFound } from '../../platform/errors.ts';
 import { isId } from '../../api/wire-types.ts';
 import { requireAllOf, rolesOf } from '../access/memberships.ts';
 import type { SessionSchema } from './session-schema.ts';
-import { selectUser } from './query.ts';
+import { manageableUser } from './query.ts';
 
 /** Maximum lifetime of a session. It ends earlier when its API key ends. */
 export const SESSION_DAYS = 30;
@@ -122,11 +122,7 @@ export async function confirmSession(ctx: Ctx, { api_key }: { api_key: string })
 
 /** The open sessions of the caller, or of a user whom the caller may manage; the latest use first. */
 export async function listSessions(ctx: Ctx, { user_id }: { user_id?: string }): Promise<SessionSchema[]> {
-  const of = user_id ?? ctx.principal.user_id;
-  if (of !== ctx.principal.user_id) {
-    requirePermission(ctx, 'users.manage');
-    await selectUser(ctx, { id: of, account_id: ctx.principal.account_id });
-  }
+  const of = await manageableUser(ctx, user_id);
   const now = sql`now()`;
   const rows = await ctx.db
     .select({ session: sessions, key_prefix: apiKeys.prefix })

@@ -24,19 +24,15 @@ const gauge = (name: string, help: string, values: Values): MetricFamily => ({
  * left: the other metrics are wanted most at that moment.
  */
 export async function measureInstallation(deps: Deps): Promise<MetricFamily[]> {
-  const up = (value: number) => gauge('database_up', 'Whether the control database answers.', [{ value }]);
-  const late = Promise.withResolvers<MetricFamily[]>();
-  const timer = setTimeout(() => late.resolve([up(0)]), WITHIN_MS);
-  try {
-    const measured = measureAll(deps).catch((error: unknown) => {
-      deps.log.warn({ err: error }, 'metrics of the control database could not be measured');
-      return [];
-    });
-    const families = await Promise.race([measured, late.promise]);
-    return families.length === 0 ? [up(0)] : families[0]?.name === up(0).name ? families : [up(1), ...families];
-  } finally {
-    clearTimeout(timer);
-  }
+  const late = Promise.withResolvers<null>();
+  const timer = setTimeout(() => late.resolve(null), WITHIN_MS);
+  const measured = measureAll(deps).catch((error: unknown) => {
+    deps.log.warn({ err: error }, 'metrics of the control database could not be measured');
+    return null;
+  });
+  const families = await Promise.race([measured, late.promise]).finally(() => clearTimeout(timer));
+  const value = families === null ? 0 : 1;
+  return [gauge('database_up', 'Whether the control database answers.', [{ value }]), ...(families ?? [])];
 }
 
 async function measureAll(deps: Deps): Promise<MetricFamily[]> {

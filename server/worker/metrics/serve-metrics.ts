@@ -5,8 +5,8 @@ import { metricsResponse } from './metrics-response.ts';
 const RETRY_MS = 5_000;
 
 /**
- * Serves the metrics of a worker on METRICS_PORT, if there is one, and `/healthz` for probes. While another process has the port, such as the
- * predecessor of this worker, it is tried again: a worker works without it.
+ * Serves the metrics of a worker on METRICS_PORT, if there is one, and `/healthz` for probes. While another process has
+ * the port, such as the predecessor of this worker, it is tried again: a worker works without it.
  */
 export function serveMetrics(deps: Deps): { port(): number | null; stop(): Promise<void> } {
   const { HOST: hostname, METRICS_PORT: port } = deps.config;

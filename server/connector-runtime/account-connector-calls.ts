@@ -4,7 +4,6 @@ import type {
   CheckResult,
   Dataset,
   Field,
-  PendingRequest,
   ReadRequest,
   Recorder,
   RequestRecord,
@@ -23,13 +22,12 @@ import { redactorOf } from './connector-secrets.ts';
 import type { SecretUse } from './secret-uses.ts';
 import { type ConnectorHooks, openConnector } from './open-connector.ts';
 import { loggedBody } from './network-log/logged-body.ts';
-import { watchTunnel } from './tunnel-check.ts';
+import { SILENT, watchTunnel } from './tunnel-check.ts';
 
 /** A caller waits for the result. */
 const INTERACTIVE = { ms: 20_000, cpu_ms: 10_000 };
 const DISCOVERY_CPU_MS = 120_000;
 
-const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 /** Network logs belong to streams; checks, discoveries and what streams share have none. */
 export const UNRECORDED: Recorder = { start: () => SILENT };
 

@@ -6,6 +6,7 @@ import { badRequest } from '../platform/errors.ts';
 import { presentable } from './account-connector-calls.ts';
 import type { SecretUse } from './secret-uses.ts';
 import { AnswerCache } from './answer-cache.ts';
+import { notReady } from './require-ready.ts';
 import { callConnector } from './call-connector.ts';
 
 const LIMITS = { ms: 30_000, cpu_ms: 10_000 };
@@ -31,12 +32,7 @@ function requireReadyChat(row: AccountConnectorRow): void {
   if (connector?.type !== 'destination' || !connector.channels) {
     throw badRequest('not_a_chat_connector', `"${row.name}" is not a chat connector`, { account_connector_id: row.id });
   }
-  if (row.status === 'active') return;
-  throw badRequest('account_connector_not_ready', `"${row.name}" is not ready. Fix its settings and test it again`, {
-    account_connector_id: row.id,
-    status: row.status,
-    status_message: row.status_message,
-  });
+  if (row.status !== 'active') throw notReady(row);
 }
 
 async function listChannels(deps: Deps, row: AccountConnectorRow, actor: SecretUse['actor']): Promise<ChatChannel[]> {

@@ -5,7 +5,6 @@ import type {
   ConnectorContext,
   Dataset,
   InboxStanding,
-  PendingRequest,
   Recorder,
   StoredEvent,
   StoredSecret,
@@ -28,8 +27,7 @@ import type {
   Sample,
   SampleRequest,
 } from './connector-job.ts';
-
-const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
+import { SILENT } from './tunnel-check.ts';
 
 async function* doJob(job: ConnectorJob, parent: ParentCalls): AsyncGenerator<ConnectorItem> {
   if (job.operation === 'parse') yield { parsed: parsed(job) };

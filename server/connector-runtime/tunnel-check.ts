@@ -4,7 +4,8 @@ import { fixOf } from '../connectors/contract/fixes.ts';
 
 type Checks = CheckResult['checks'];
 
-const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
+/** A request that leaves no entry. */
+export const SILENT: PendingRequest = { done: () => {}, failed: () => {} };
 const TITLE = 'SSH tunnel';
 
 /**

@@ -12,7 +12,7 @@ import { exportFile } from './exports.ts';
 import { alive, ready } from './health.ts';
 import { oauthCallback } from './inbound/oauth-callback.ts';
 import { openApiDocument } from './openapi.ts';
-import { otherMethods, type PathRoutes, proceduresOf, restRoutes } from './rest.ts';
+import { getRoute, otherMethods, type PathRoutes, proceduresOf, restRoutes } from './rest.ts';
 import { TRPC_PATH, trpcHandler } from './trpc.ts';
 import { ApiError } from '../platform/errors.ts';
 import { appRouter, restRouter } from '../router.ts';
@@ -40,7 +40,7 @@ export function createApp(deps: Deps) {
   const app = new Elysia({ serve: { idleTimeout: 30 } });
   const all = [
     ...restRoutes(deps, served),
-    ...Object.entries(pagesOf(deps, served)).map(pageRoutes),
+    ...Object.entries(pagesOf(deps, served)).map(([pattern, handler]) => getRoute(pattern, handler)),
     ...consoleRoutes(deps),
     webhookRoutes(deps),
     ...scimRoutes(deps),
@@ -103,11 +103,5 @@ function pagesOf(deps: Deps, served: ReturnType<typeof proceduresOf>): Record<st
     '/metrics': ({ request }) => metricsResponse(deps, request),
   };
 }
-
-const pageRoutes = ([pattern, handler]: [string, Handler]): PathRoutes => ({
-  pattern,
-  template: pattern,
-  handlers: new Map([['GET', handler]]),
-});
 
 const jsonText = (text: string) => new Response(text, { headers: { 'content-type': 'application/json' } });

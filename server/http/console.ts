@@ -2,7 +2,7 @@ import type { Deps } from '../deps.ts';
 import { ApiError } from '../platform/errors.ts';
 import { type ConsoleBundle, loadConsole } from './console-bundle.ts';
 import type { Handler } from './edge.ts';
-import type { PathRoutes } from './rest.ts';
+import { getRoute, type PathRoutes } from './rest.ts';
 import { completeProviderSignIn, listProviders, startProviderSignIn } from './provider-sign-in.ts';
 import { signIn, signOut } from './session.ts';
 
@@ -56,12 +56,6 @@ function bundleOf(deps: Deps): Promise<ConsoleBundle> {
   loading.catch(() => bundles.delete(deps));
   return loading;
 }
-
-const getRoute = (pattern: string, handler: Handler): PathRoutes => ({
-  pattern,
-  template: pattern,
-  handlers: new Map([['GET', handler]]),
-});
 
 /** Names contain a hash of the content, so browsers cache the files forever. */
 const asset =

@@ -51,6 +51,13 @@ export interface PathRoutes {
   handlers: Map<string, Handler>;
 }
 
+/** A page or a file. */
+export const getRoute = (pattern: string, handler: Handler): PathRoutes => ({
+  pattern,
+  template: pattern,
+  handlers: new Map([['GET', handler]]),
+});
+
 /** The routes of the procedures, grouped by path. */
 export function restRoutes(deps: Deps, served: readonly ServedProcedure[]): PathRoutes[] {
   const byPattern = new Map<string, PathRoutes>();

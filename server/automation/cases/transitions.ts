@@ -1,6 +1,7 @@
 import { and, eq, inArray } from 'drizzle-orm';
 import { type CaseRow, cases, type EventRow, type TriggerRow, triggers } from '../../../db/schema/index.ts';
 import type { Db } from '../../../db/types.ts';
+import { isUniqueViolation } from '../../api/duplicate-name.ts';
 import { automationActor, type CaseEventKind } from '../../events/trigger-events.ts';
 import { type CaseStatus, dedupKey, LIVE_CASE, REOPENED, report } from './cases.ts';
 import type { Actor } from '../../events/emit.ts';
@@ -12,8 +13,6 @@ const ALLOWED_FROM: Record<CaseStatus, readonly CaseStatus[]> = {
   open: ['acknowledged', 'suppressed', 'resolved'],
   resolved: ['open', 'acknowledged', 'suppressed'],
 };
-
-const UNIQUE_VIOLATION = '23505';
 
 const EVENTS: Record<CaseStatus, CaseEventKind> = {
   acknowledged: 'case_acknowledged',
@@ -57,8 +56,7 @@ async function store(db: Db, before: CaseRow, move: Parameters<typeof columnsOf>
     const [row] = await db.transaction(update);
     return row ?? null;
   } catch (error) {
-    const cause = error instanceof Error ? (error.cause as { code?: unknown } | undefined) : undefined;
-    if (before.status === 'resolved' && cause?.code === UNIQUE_VIOLATION) return null;
+    if (before.status === 'resolved' && isUniqueViolation(error)) return null;
     throw error;
   }
 }

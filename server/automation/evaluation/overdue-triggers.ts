@@ -12,6 +12,7 @@ import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
 import { lockEvaluation } from './evaluate-batch.ts';
 import { fireTrigger } from './fire-trigger.ts';
+import { later } from './group-state.ts';
 
 const BATCH_SIZE = 100;
 
@@ -91,7 +92,7 @@ async function fireDue(
       .where(eq(events.id, event.id));
   }
   if (trigger.cooldown_seconds > 0) {
-    const cooldown_until = new Date(Date.parse(now) + trigger.cooldown_seconds * 1000).toISOString();
+    const cooldown_until = later(now, trigger.cooldown_seconds);
     await tx
       .update(triggerGroups)
       .set({ cooldown_until })

@@ -1,9 +1,8 @@
 import type { Database } from 'bun:sqlite';
 import type { Field, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
-import { cursorOf } from '../kits/sql/request.ts';
+import { windowOf } from '../kits/sql/request.ts';
 import { resumeCursor } from '../kits/sql/cursors/safe-bound.ts';
-import { isDate } from '../kits/sql/streams.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { BREATH_ROWS, breathe, fromClause, identifier } from './database.ts';
 import type { SqliteValue } from './types.ts';
@@ -33,17 +32,11 @@ function storedForm(field: Field, text: string): string | number | bigint {
 
 /** The window, in the form of the column's own texts: SQLite compares dates as texts. */
 export async function windowConditions(database: Database, request: ReadRequest): Promise<Condition[]> {
-  const { window, stream } = request;
-  if (!window || (window.start === null && window.end === null)) return [];
-  const field = cursorOf(request);
-  if (!isDate(field.type)) {
-    throw new ConfigurationError(
-      'window_needs_dates',
-      `${field.path[0]} is not a date, so the stream cannot be limited to a range of days`,
-    );
-  }
+  const limited = windowOf(request);
+  if (!limited) return [];
+  const { field, window } = limited;
   const column = columnOf(field);
-  const sample = await firstText(database, `select ${column} as cell from ${fromClause(stream)}`);
+  const sample = await firstText(database, `select ${column} as cell from ${fromClause(request.stream)}`);
   const bound = (operator: string, value: string | null): Condition[] =>
     value === null ? [] : [{ sql: `${column} ${operator} ?`, values: [boundText(field, value, sample)] }];
   return [...bound('>=', window.start), ...bound('<', window.end)];

@@ -2,9 +2,8 @@ import type { DuckDBDataChunk } from '@duckdb/node-api';
 import type { Batch, Cell, ConnectorContext, Field, ReadColumn, ReadRequest } from '../../contract/connector.ts';
 import { ConfigurationError } from '../../contract/errors.ts';
 import { incrementalColumns, incrementalSelects, readIncrement } from '../../kits/sql/incremental-read.ts';
-import { cursorOf, fromClause, isIncremental, orderBy, where } from '../../kits/sql/request.ts';
+import { cursorOf, fromClause, isIncremental, orderBy, where, windowOf } from '../../kits/sql/request.ts';
 import { resumeCursor } from '../../kits/sql/cursors/safe-bound.ts';
-import { isDate } from '../../kits/sql/streams.ts';
 import { duckDbError } from '../connection/failures.ts';
 import { existingFile, reading } from '../connection/file-access.ts';
 import type { DuckDbSourceConfig } from '../connection/settings.ts';
@@ -71,15 +70,9 @@ export const withSchema = (request: ReadRequest): ReadRequest => {
 
 /** The days that a read is limited to, as SQL. */
 export function windowConditions(request: ReadRequest): string[] {
-  const { window } = request;
-  if (!window || (window.start === null && window.end === null)) return [];
-  const field = cursorOf(request);
-  if (!isDate(field.type)) {
-    throw new ConfigurationError(
-      'window_needs_dates',
-      `${field.path[0]} is not a date, so the stream cannot be limited to a range of days`,
-    );
-  }
+  const limited = windowOf(request);
+  if (!limited) return [];
+  const { field, window } = limited;
   return limits({ column: columnOf(field), isZoned: field.type === 'timestamp_tz' }, window);
 }
 

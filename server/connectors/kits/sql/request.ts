@@ -1,7 +1,8 @@
 import type { Field, ReadRequest } from '../../contract/connector.ts';
-import { SchemaChangedError } from '../../contract/errors.ts';
+import { ConfigurationError, SchemaChangedError } from '../../contract/errors.ts';
 import { datasetClause } from './datasets.ts';
 import { columnList, type Dialect } from './dialect.ts';
+import { isDate } from './streams.ts';
 
 /** @throws SchemaChangedError when the stream has no such column any more. */
 export function fieldByPath({ stream }: ReadRequest, path: readonly string[]): Field {
@@ -12,6 +13,21 @@ export function fieldByPath({ stream }: ReadRequest, path: readonly string[]): F
 
 /** The column of `cursor_field`, which must be set. */
 export const cursorOf = (request: ReadRequest): Field => fieldByPath(request, request.cursor_field ?? []);
+
+/**
+ * The range of days that a read is limited to, and the field of these days. Null: it is not limited.
+ * @throws ConfigurationError `window_needs_dates`
+ */
+export function windowOf(request: ReadRequest): { field: Field; window: NonNullable<ReadRequest['window']> } | null {
+  const { window } = request;
+  if (!window || (window.start === null && window.end === null)) return null;
+  const field = cursorOf(request);
+  if (isDate(field.type)) return { field, window };
+  throw new ConfigurationError(
+    'window_needs_dates',
+    `${field.path[0]} is not a date, so the stream cannot be limited to a range of days`,
+  );
+}
 
 export const isIncremental = ({ sync_mode, cursor_field }: ReadRequest): boolean =>
   sync_mode === 'incremental' && cursor_field !== null;

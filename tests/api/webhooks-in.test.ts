@@ -80,6 +80,19 @@ const SIGNED: Record<string, (body: string, at: number, secret?: string) => Reco
 const TIMED = ['stripe', 'standard_webhooks'];
 
 describe('signatures', () => {
+  test('standard_webhooks: a secret that is no key verifies nothing, least of all the signature of an empty key', async () => {
+    const { address } = await makeInbox({
+      signature: 'standard_webhooks',
+      secret: 'no key',
+      previous_secret: 'nor this',
+    });
+    const [body, at] = ['{}', seconds()];
+    const forged = hmac(`msg_1.${at}.${body}`, '').digest('base64');
+    const headers = { 'webhook-id': 'msg_1', 'webhook-timestamp': String(at), 'webhook-signature': `v1,${forged}` };
+    const answer = await send(address, { body, headers });
+    expect([answer.status, answer.body.code]).toEqual([401, 'webhook_signature_refused']);
+  });
+
   for (const [signature, sign] of Object.entries(SIGNED)) {
     test(`${signature}: only what the sender signed is stored, and no response contains the secret`, async () => {
       const previous_secret = 'whsec_cHJldmlvdXMgc2VjcmV0IG9mIHRoZSBzZW5kZXI=';

@@ -4,7 +4,8 @@ import { AuthenticationError } from '../contract/errors.ts';
 import type { Signature, WebhookConfig } from './settings.ts';
 
 type Signed = Exclude<Signature, 'none'>;
-type Expected = (secret: string) => string | Buffer;
+/** The signature by a secret. Null: the secret is no key. */
+type Expected = (secret: string) => string | null;
 
 /** Senders name several signatures while they change their secret. More are not looked at. */
 const MAX_SIGNATURES = 10;
@@ -50,7 +51,10 @@ const KINDS: Record<
     const [id, time] = [required(headers, 'webhook-id'), required(headers, 'webhook-timestamp')];
     refuseOtherTimes(time, request, config);
     const given = required(headers, 'webhook-signature').slice(0, 5000).split(' ').slice(0, MAX_SIGNATURES);
-    const expected: Expected = (secret) => hmac(standardKey(secret) ?? '', `${id}.${time}.`, body).toString('base64');
+    const expected: Expected = (secret) => {
+      const key = standardKey(secret);
+      return key && hmac(key, `${id}.${time}.`, body).toString('base64');
+    };
     return { given: given.flatMap((one) => (one.startsWith('v1,') ? [one.slice(3)] : [])), expected };
   },
 };
@@ -70,8 +74,9 @@ function hmac(key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer {
 }
 
 /** Hashes have one length, so the time of the comparison reveals neither the content nor the length of the secret. */
-const isSame = (given: string, expected: string | Buffer) => timingSafeEqual(digest(given), digest(expected));
-const digest = (value: string | Buffer) => createHash('sha256').update(value).digest();
+const isSame = (given: string, expected: string | null) =>
+  expected !== null && timingSafeEqual(digest(given), digest(expected));
+const digest = (value: string) => createHash('sha256').update(value).digest();
 
 function required(headers: Headers, name: string): string {
   const value = headers.get(name);

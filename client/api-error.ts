@@ -12,7 +12,10 @@ export interface Problem {
 
 /** Thrown by every call: an error response of the service, or a failure to reach it. */
 export class ApiError extends TRPCClientError<AppRouter> {
-  /** A documented code such as `not_found`; `network_error` without a response, `aborted` by the caller's signal, `unreadable_answer` if the response is not the service's. */
+  /**
+   * A documented code such as `not_found`; `network_error` without a response, `aborted` by the caller's signal,
+   * `unreadable_answer` if the response is not the service's.
+   */
   readonly code: string;
   /** HTTP status; null without a response. */
   readonly status: number | null;

@@ -2,7 +2,10 @@ import { type SQL, sql } from 'drizzle-orm';
 import { accounts } from '../../db/schema/index.ts';
 import { PLANS } from '../pipeline/billing-plans.ts';
 
-/** How long an account keeps something: `days`, or less where its billing plan or the operator says so. Of a row of `accounts`. */
+/**
+ * How long an account keeps something: `days`, or less where its billing plan or the operator says so. Of a row of
+ * `accounts`.
+ */
 export const retentionDays = (
   limit: 'network_log_retention_days' | 'history_retention_days',
   days: number,

@@ -43,7 +43,10 @@ const UNLIMITED: PlanLimits = {
   history_retention_days: null,
 };
 
-/** Limits in the order connections, sources, destinations, users, triggers, chunks, minutes, days of network logs, days of history. */
+/**
+ * Limits in the order connections, sources, destinations, users, triggers, chunks, minutes, days of network logs, days
+ * of history.
+ */
 function limits(...values: [number, number, number, number, number, number, number, number, number]): PlanLimits {
   return Object.fromEntries(Object.keys(UNLIMITED).map((key, index) => [key, values[index]])) as PlanLimits;
 }

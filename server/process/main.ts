@@ -199,7 +199,10 @@ function complain(error: unknown, more = ''): void {
   process.stderr.write(`${isExpected ? message : (SETTING_AT_FAULT[code] ?? whole)}${more}\n`);
 }
 
-/** Runs the service, or a command for operators, from the command line: `[all|api|worker|…]` and flags. Exits with 1 if the start fails. */
+/**
+ * Runs the service, or a command for operators, from the command line: `[all|api|worker|…]` and flags. Exits with 1 if
+ * the start fails.
+ */
 export async function runService([mode = 'all', ...flags]: string[]): Promise<void> {
   try {
     const command = OPERATOR_COMMANDS[mode];

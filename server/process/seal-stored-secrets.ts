@@ -16,8 +16,9 @@ import { maskAddresses } from '../resources/account-connectors/secrets/keyed-add
 import { sealParameters } from '../resources/account-connectors/parameters.ts';
 
 /**
- * Seals headers and addresses with credentials that earlier versions stored in clear text, and removes their signed links
- * of exports that still work. A migration in SQL cannot seal because it has no key. Rows that are sealed already do not change, so it is safe at every start.
+ * Seals headers and addresses with credentials that earlier versions stored in clear text, and removes their signed
+ * links of exports that still work. A migration in SQL cannot seal because it has no key. Rows that are sealed already
+ * do not change, so it is safe at every start.
  */
 export async function sealStoredSecrets(deps: Deps): Promise<void> {
   const names = allConnectors()

@@ -1,4 +1,7 @@
-/** `bun tests/bench/parquet.ts [rows] [rounds]`: Parquet into PostgreSQL and back, against psql \copy and DuckDB's COPY of the same rows as CSV. */
+/**
+ * `bun tests/bench/parquet.ts [rows] [rounds]`: Parquet into PostgreSQL and back, against psql \copy and DuckDB's COPY
+ * of the same rows as CSV.
+ */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';

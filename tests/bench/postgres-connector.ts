@@ -1,4 +1,7 @@
-/** Raw speed of the two PostgreSQL connectors against psql's pipe. Needs PGHOST, PGPORT, PGUSER, PGPASSWORD, databases src and dst. */
+/**
+ * Raw speed of the two PostgreSQL connectors against psql's pipe. Needs PGHOST, PGPORT, PGUSER, PGPASSWORD, databases
+ * src and dst.
+ */
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { directConnect } from '../../server/connector-runtime/sockets.ts';

@@ -26,7 +26,10 @@ const COLUMNS: Record<string, { from: LogicalType; types: Record<keyof typeof PL
   code: { from: 'string', types: { postgres: 'integer', mysql: 'int', duckdb: 'integer' } },
 };
 
-/** The value that arrives and the value that is stored: `exact`, or the value under `inexact_values: allow`; null: refused even then. */
+/**
+ * The value that arrives and the value that is stored: `exact`, or the value under `inexact_values: allow`; null:
+ * refused even then.
+ */
 const VALUES: [string, string, string | null, 'exact'?][] = [
   ['amount', '1.2', '1.20', 'exact'],
   ['amount', '-12345678.90', '-12345678.90', 'exact'],

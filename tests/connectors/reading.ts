@@ -31,7 +31,10 @@ export async function readBatches(source: AnySource, context: ConnectorContext<u
   return batches;
 }
 
-/** The first difference between two lists of rows, or null. Comparing thousands of rows by `toEqual` takes longer than reading them. */
+/**
+ * The first difference between two lists of rows, or null. Comparing thousands of rows by `toEqual` takes longer than
+ * reading them.
+ */
 export function firstDifference(found: Cell[][], expected: Cell[][]) {
   if (found.length !== expected.length) return { rows: found.length, expected: expected.length };
   const at = found.findIndex((row, index) => {

@@ -54,7 +54,8 @@ describe('examples of the document', () => {
   test.each(examples.map((one) => [one.operation.name, one.name, one] as const))(
     '%s, %s, succeeds as documented',
     async (_operation, _name, { operation, value }) => {
-      // No run is active, so none is a reason to refuse. Examples of launches share their connection; every other one gets a new object.
+      // No run is active, so none is a reason to refuse. Examples of launches share their connection; every other one
+      // gets a new object.
       const own = 'plan_id' in value ? world : await makeWorld(service, { account_id: service.account_id, call });
       await call('POST', `/connections/${own.connection_run_id![1]}/stop`);
       const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => own[name]![0]!);

@@ -85,7 +85,8 @@ describe('the interface', () => {
   test('does over REST all that tRPC does', () => {
     const procedures: Record<string, any> = appRouter._def.procedures;
     const rpcOnly = Object.keys(procedures).filter((name) => !procedures[name]._def.meta?.endpoint);
-    // `runs.get` and `users.revokeKey` have twins of another form, `runs.progress` is a stream, and only the console confirms sessions.
+    // `runs.get` and `users.revokeKey` have twins of another form, `runs.progress` is a stream, and only the console
+    // confirms sessions.
     expect(rpcOnly.toSorted()).toEqual(['runs.get', 'runs.progress', 'users.confirmSession', 'users.revokeKey']);
   });
 

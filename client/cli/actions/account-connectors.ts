@@ -207,7 +207,10 @@ export async function givenValues(
   return values;
 }
 
-/** Prompts for parameters whose values come from the connected system, once it is reachable. The service validates each value. */
+/**
+ * Prompts for parameters whose values come from the connected system, once it is reachable. The service validates each
+ * value.
+ */
 async function askDynamic(
   cli: Cli,
   {

@@ -251,7 +251,10 @@ export interface DestinationConnector<Config = unknown> extends ConnectorBase<Co
   locate?(settings: Partial<Config>): TableLocation;
   /** The statement with which a run creates the table, for settings that lack the secrets. Absent: unknown beforehand. */
   defineTable?(settings: Partial<Config>, table: TableOfStream): string;
-  /** Reads the first rows of a table. Absent: the destination cannot be read. @throws ConfigurationError `destination_table_missing` */
+  /**
+   * Reads the first rows of a table. Absent: the destination cannot be read. @throws ConfigurationError
+   * `destination_table_missing`
+   */
   sampleTable?(ctx: ConnectorContext<Config>, sample: TableSample): Promise<SampledTable>;
   /** Prepares to write one stream. @throws FencedError if a newer attempt has claimed it */
   open(ctx: ConnectorContext<Config>, target: WriteTarget): Promise<Writer>;

@@ -103,8 +103,8 @@ export interface ReplicationTarget {
 }
 
 /**
- * Writes several streams with common commits. Order of calls: ((`write` | `apply`)* `commit`?)* `finish`. `abort` can replace any of
- * them, also after one has failed.
+ * Writes several streams with common commits. Order of calls: ((`write` | `apply`)* `commit`?)* `finish`. `abort` can
+ * replace any of them, also after one has failed.
  */
 export interface ReplicationWriter {
   /** In the order of the targets. */

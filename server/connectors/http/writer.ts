@@ -23,9 +23,9 @@ export async function openHttpWriter(ctx: Context, target: WriteTarget): Promise
 
 /**
  * Sends rows in batches, in order. The service keeps no state for us, so a repeated attempt cannot ask what has
- * arrived. Batches whose delivery was recorded are not sent again; at most one was sent and not recorded. Each has a key
- * that is the same in every attempt: a hash of the stream run, the checkpoint before it, its number since then, and its body. A service that honors the key accepts a batch once, and different rows
- * never get the same key.
+ * arrived. Batches whose delivery was recorded are not sent again; at most one was sent and not recorded. Each has a
+ * key that is the same in every attempt: a hash of the stream run, the checkpoint before it, its number since then, and
+ * its body. A service that honors the key accepts a batch once, and different rows never get the same key.
  */
 class HttpWriter implements Writer {
   readonly committed = null;

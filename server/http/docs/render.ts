@@ -4,7 +4,10 @@ import type { ServedDocument } from './documents.ts';
 /** Pictures that documents show, by file. */
 export const PICTURES: Record<string, string> = { 'client/console/overview.png': '/docs/assets/overview.png' };
 
-/** HTML of a Markdown file without its comments. Embedded HTML is escaped; links lead to served pages, to headings or to https addresses only. */
+/**
+ * HTML of a Markdown file without its comments. Embedded HTML is escaped; links lead to served pages, to headings or to
+ * https addresses only.
+ */
 export function renderDocument(document: ServedDocument, all: ServedDocument[]): string {
   const html = Bun.markdown.html(document.markdown.replaceAll(/<!--[^]*?-->/g, ''), {
     noHtmlBlocks: true,
@@ -43,7 +46,10 @@ function targetOf(href: string, { folder, pages }: { folder: string; pages: Map<
   return url === undefined ? null : heading ? `${url}#${heading}` : url;
 }
 
-/** HTML whose links and files on this host are below the base path. In texts quotes are escaped, so that only attributes match. */
+/**
+ * HTML whose links and files on this host are below the base path. In texts quotes are escaped, so that only attributes
+ * match.
+ */
 export const below = (base_path: string, html: string): string =>
   (base_path && html.replaceAll(/ (href|src|data-path)="\/(?!\/)/g, ` $1="${base_path}/`)) || html;
 

@@ -7,9 +7,9 @@ import { readSettings } from '../../platform/settings-by-reference.ts';
 import { readRoots } from './database-of.ts';
 
 /**
- * `bun server/decrypt-fields.ts <account id> < encrypted > plain`: decrypts every value of the mask `encrypt` in a text of
- * any form, with the first root key of the service, which its database holds. Without a database SECRET_KEY counts as the root. Values of
- * another account or key are left unchanged; the exit code is then 1.
+ * `bun server/decrypt-fields.ts <account id> < encrypted > plain`: decrypts every value of the mask `encrypt` in a text
+ * of any form, with the first root key of the service, which its database holds. Without a database SECRET_KEY counts
+ * as the root. Values of another account or key are left unchanged; the exit code is then 1.
  */
 if (import.meta.main) {
   const [account_id] = process.argv.slice(2);

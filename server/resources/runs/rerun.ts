@@ -15,8 +15,8 @@ export const RerunQuery = z.object({
 });
 
 /**
- * Starts a new run with the streams of a run that has ended: by default those that did not succeed. A chunk of a custom run keeps its window. Returns the id of
- * the new run.
+ * Starts a new run with the streams of a run that has ended: by default those that did not succeed. A chunk of a custom
+ * run keeps its window. Returns the id of the new run.
  * @throws ApiError 400 `run_not_terminal`, `stream_removed`, and as `startRun`.
  */
 export async function rerunRun(

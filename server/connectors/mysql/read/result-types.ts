@@ -50,7 +50,8 @@ export function resultType(column: ResultColumn): string {
     const digits = columnLength - (decimals > 0 ? 1 : 0) - (unsigned ? 0 : 1);
     return `decimal(${Math.max(digits, decimals, 1)},${decimals})${unsigned ? ' unsigned' : ''}`;
   }
-  // Nothing but NULL has no length at all. How long a text or bytes may be is as the query happens to be: the same stream may bring longer ones tomorrow.
+  // Nothing but NULL has no length at all. How long a text or bytes may be is as the query happens to be: the same
+  // stream may bring longer ones tomorrow.
   const isText = characterSet !== BINARY_CHARSET || columnLength === 0 || (flags & (ENUM | SET)) > 0;
   return PLAIN[columnType] ?? (isText ? 'longtext' : 'longblob');
 }

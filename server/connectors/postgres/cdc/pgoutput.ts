@@ -67,7 +67,10 @@ export class PgoutputDecoder {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
   #to = 0;
-  /** The bytes of a row from `#from` on, where they are its characters: parts of a string cost a tenth of decoding each value. */
+  /**
+   * The bytes of a row from `#from` on, where they are its characters: parts of a string cost a tenth of decoding each
+   * value.
+   */
   #ascii: string | null = null;
   #from = 0;
 

@@ -48,7 +48,8 @@ const SAMPLE = 20;
 
 /**
  * What the next run of a stream would send. Reads all its rows; stores nothing but the use of the secrets.
- * @throws ApiError 400 `unknown_stream`, `differences_unsupported`, `upstream_auth_failed`, `upstream_timeout`, `upstream_error`.
+ * @throws ApiError 400 `unknown_stream`, `differences_unsupported`, `upstream_auth_failed`, `upstream_timeout`,
+ * `upstream_error`.
  */
 export async function previewChanges(
   ctx: Ctx,

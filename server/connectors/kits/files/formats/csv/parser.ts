@@ -26,8 +26,9 @@ export class CsvSyntaxError extends Error {
 }
 
 /**
- * Parses all whole records of a text. Outside quotes LF, CRLF and CR each end a record, in any mix. An unquoted cell equal to `null_value` is null. The results of indexOf are kept
- * until they are passed, so every character is searched once.
+ * Parses all whole records of a text. Outside quotes LF, CRLF and CR each end a record, in any mix. An unquoted cell
+ * equal to `null_value` is null. The results of indexOf are kept until they are passed, so every character is searched
+ * once.
  */
 export function parseCsv(text: string, dialect: CsvDialect): ParsedCsv {
   const { delimiter, quote, null_value } = dialect;

@@ -143,6 +143,30 @@ describe.each(Object.entries(PLACES))('a table with narrower columns: %s', (name
     await writer.abort();
   });
 
+  it.each([
+    ['DOUBLE', 'double precision', ['0.1', '9007199254740992', '1e+22'], '9007199254740993'],
+    ['DECIMAL(5,2)', 'numeric(5,2)', ['1.25', '-999.99'], '1.255'],
+    ['FLOAT', 'double precision', ['0.1', '16777216.0'], '0.1000000000000000001'],
+  ])('a number beyond the %s that other Parquet files have is refused', async (source_type, type, right, wrong) => {
+    const table = `beyond_${source_type.toLowerCase().replaceAll(/\W+/g, '_')}`;
+    await place.run(`create table ${table} (id bigint, amount ${type})`);
+    const columns = [column('id', 'integer'), { ...column('amount', 'number'), source_type, dialect: 'duckdb' }];
+    const { writer } = await place.open(
+      targetOf({ name: table, fields: [], source_defined_primary_key: null } as never, {
+        table,
+        columns,
+        stream_id: table,
+        fence: ++fence,
+      }),
+    );
+    await writer.write(batchOf(right.map((cell, id) => [String(id), cell])));
+    await expect(writer.write(batchOf([['9', wrong]]))).rejects.toMatchObject({
+      code: 'value_does_not_fit',
+      message: expect.stringContaining(`${table}: row ${right.length + 1}: amount has "${wrong}", which `),
+    });
+    await writer.abort();
+  });
+
   it('with allow, writes the nearest value and counts per field', async () => {
     const { writer, warnings } = await open('allowing', { rejects: { limit: 100 }, inexact_values: 'allow' });
     await writer.write(batchOf(rows()));

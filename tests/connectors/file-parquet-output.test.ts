@@ -48,6 +48,7 @@ const readBack = (path: string, names: string[]) =>
 test.each([
   ['DECIMAL(5,2)', ['1.25', '-999.99'], '1.2345', '1.23'],
   ['FLOAT', ['0.1', '3.4028235e+38', 'NaN'], '0.123456789012', '0.12345679'],
+  ['DOUBLE', ['0.1', '1.7976931348623157e+308', 'NaN'], '9007199254740993', '9007199254740992.0'],
 ])('a number with more digits than a %s of another file is refused or counted', async (type, right, wrong, nearest) => {
   const [id] = TWO;
   const columns = [

@@ -5,6 +5,7 @@ import type { TargetColumn, WriteTarget } from '../contract/writer.ts';
 import type { ValueType } from './casts.ts';
 import { type CellCast, cellCast } from './cell-casts.ts';
 import { textCheck, type TextRules } from './text-rules.ts';
+import type { DeclaredType } from './value-types.ts';
 
 /** A column of a destination: what arrives for it, and what it holds. */
 export interface GateColumn {
@@ -44,11 +45,11 @@ const isNested = ({ type }: TargetColumn) => type === 'json' || type === 'array'
 /** A column that holds no NULL, although the destination takes one. */
 type FilledColumn = Pick<Check, 'at' | 'name' | 'shown'>;
 
-/** The declared digits of a Parquet file's numbers are those of the files that discovery saw: others may have more. */
-export const withoutDigits = (column: TargetColumn): TargetColumn =>
-  column.type === 'number' && column.dialect === 'duckdb' && !column.from
-    ? { ...column, from: { type: 'number', source_type: null, dialect: null } }
-    : column;
+/** Declared digits of a Parquet file's numbers are those of the files that discovery saw: others may have more. */
+function arriving(column: TargetColumn): DeclaredType {
+  const from = column.from ?? column;
+  return from.type === 'number' && from.dialect === 'duckdb' ? { ...from, source_type: null, dialect: null } : from;
+}
 
 /** Values that were changed to fit, by column. `first`: one of them, as it arrived. `shown`: the column's type. */
 export type ChangedValues = Record<string, { count: number; first: string; shown: string }>;
@@ -97,7 +98,7 @@ export class ValueGate {
   /** Null: every value can be written as it is. */
   static of(columns: readonly GateColumn[], options: GateOptions): ValueGate | null {
     const checks = columns.flatMap(({ column, holds, shown }, at) => {
-      const from = column.from ?? column;
+      const from = arriving(column);
       const about = { at, name: column.name, shown, changed: 0, first: '' };
       const cast = cellCast(from, asWritten(column, holds));
       const text = textCheck(from, isNested(column) ? column : holds, options.texts);
@@ -119,9 +120,7 @@ export class ValueGate {
     holds: (column: TargetColumn) => { holds: ValueType; shown: string } | null = () => null,
   ): ValueGate | null {
     const columns = target.columns.map((column) => {
-      const limited = holds(column);
-      if (limited) return { column: withoutDigits(column), ...limited };
-      return { column, holds: { type: column.type }, shown: column.type };
+      return { column, ...(holds(column) ?? { holds: { type: column.type }, shown: column.type }) };
     });
     return ValueGate.of(columns, { table: target.table, inexact: target.inexact_values ?? 'refuse', texts });
   }

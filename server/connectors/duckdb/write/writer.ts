@@ -1,5 +1,4 @@
 import type { Cell, ConnectorContext } from '../../contract/connector.ts';
-import { withoutDigits } from '../../cells/value-gate.ts';
 import type { SqlSession } from '../../kits/sql/dialect.ts';
 import type { Merged } from '../../kits/sql/merge/merge.ts';
 import type { DataError } from '../../contract/errors.ts';
@@ -39,7 +38,7 @@ interface Work {
 export function duckDbWriter(ctx: Context, work: Work & { state: StateRow }): SqlWriter {
   const { target, state } = work;
   const rejected = RejectCount.of(target, state.counts);
-  const gate = gateOf(duckdb, { ...target, columns: target.columns.map(withoutDigits) });
+  const gate = gateOf(duckdb, target);
   return new SqlWriter({ ctx, target, state, rejected, gate, load: new FileLoad(ctx, work, rejected) });
 }
 

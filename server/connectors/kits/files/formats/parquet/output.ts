@@ -109,11 +109,11 @@ export function castOf({ type, source_type, dialect }: TargetColumn, column: str
   }
 }
 
-/** Columns that would round what the text of a number has. A double has the digits that most files give it. */
+/** Columns that would round what the text of a number has. */
 export function limitedNumber({ type, source_type }: TargetColumn): { holds: ValueType; shown: string } | null {
   if (type !== 'number') return null;
   const shown = numberType(source_type ?? '');
-  if (!/^(DECIMAL|FLOAT|REAL)/.test(shown)) return null;
+  if (!/^(DECIMAL|FLOAT|REAL|DOUBLE)/.test(shown)) return null;
   return { holds: valueType({ type, source_type: shown, dialect: 'duckdb' }), shown };
 }
 

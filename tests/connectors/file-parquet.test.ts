@@ -119,3 +119,53 @@ test('instants have the text of a cell in UTC, even at the limits of their range
   expect(copied).toEqual(cells);
   expect(cells.map(([at]) => at ?? null)).toEqual([...instants, null]);
 });
+
+test('nanoseconds are read: as timestamps where microseconds hold them, otherwise as text with all digits', async () => {
+  const path = await write(
+    'nanoseconds.parquet',
+    `SELECT TIMESTAMP_NS '2026-01-31 23:59:59.123456' AS held, TIMESTAMP_NS '1969-12-31 23:59:59.123456789' AS finer,
+      TIME_NS '00:00:00.000000001' AS clock UNION ALL SELECT NULL, NULL, NULL`,
+  );
+  const [stream] = await fileSource.discover(
+    contextOf(fileSource, { filesRoot: root }, { settings: { path } }) as never,
+  );
+  expect(stream?.fields.map(({ type }) => type)).toEqual(['timestamp', 'string', 'string']);
+  const { cells, copied, warnings } = await bothWays(path);
+  expect(cells[0]).toEqual(['2026-01-31 23:59:59.123456', '1969-12-31 23:59:59.123456789', '00:00:00.000000001']);
+  expect(copied).toEqual(cells);
+  expect(warnings).toEqual([]);
+});
+
+test.each(['pgcopy-text', 'pgcopy-binary', null] as const)(
+  'a nanosecond that discovery has not seen ends the run with file, column and value: %p',
+  async (format) => {
+    const path = await write(
+      `fine_${format}.parquet`,
+      `SELECT make_timestamp_ns(1000 * i + CASE i WHEN 2 THEN 1 ELSE 0 END) AS "at" FROM range(5) r(i)`,
+    );
+    const context = contextOf(fileSource, { filesRoot: root }, { settings: { path } });
+    const [stream] = await fileSource.discover(context as never);
+    expect(stream?.fields[0]?.type).toBe('timestamp');
+    const read = async () => {
+      if (!format) return readBatches(fileSource, context, requestOf(stream!));
+      const { chunks } = await fileSource.copy!(context as never, requestOf(stream!), format);
+      for await (const _ of chunks) continue;
+    };
+    await expect(read()).rejects.toMatchObject({
+      code: 'finer_than_microseconds',
+      message: `${path}, column "at": 1970-01-01 00:00:00.000002001 is finer than a microsecond. Write the files with microseconds, or the column as text`,
+    });
+  },
+);
+
+test('nanoseconds in UTC are loaded as microseconds, with a warning', async () => {
+  const path = await write('utc.parquet', `SELECT TIMESTAMP_NS '2026-01-31 23:59:59.123456' AS "at", 1 AS other`);
+  const file = Buffer.from(await Bun.file(join(root, path)).arrayBuffer());
+  // In the footer: TIMESTAMP with `isAdjustedToUTC` false, in nanoseconds.
+  file[file.lastIndexOf(Buffer.from('121c3c00', 'hex'))] = 0x11;
+  await Bun.write(join(root, path), file);
+  const { cells, copied, warnings } = await bothWays(path);
+  expect(cells).toEqual([['2026-01-31 23:59:59.123456+00', '1']]);
+  expect(copied).toEqual(cells);
+  expect(warnings).toEqual(['nanoseconds_dropped', 'nanoseconds_dropped']);
+});

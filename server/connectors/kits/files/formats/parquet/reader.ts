@@ -5,7 +5,7 @@ import { type DuckDb, identifier, literal, openDuckDb } from '../../../duckdb/in
 import { holdMemory } from '../../../../../platform/memory/held-memory.ts';
 import { duckdbBindings } from '../../../duckdb/package.ts';
 import { localCopy } from '../../stores/local-copy.ts';
-import { canonical, escaped, logicalType, PLAIN_TEXT } from './types.ts';
+import { escaped, isTooFine, logicalType, PLAIN_TEXT, textAs, TOO_FINE } from './types.ts';
 import {
   BATCH_ROWS,
   type CopyPiece,
@@ -36,7 +36,7 @@ export async function parquetColumns(ctx: SourceContext, found: FoundFile): Prom
   const copy = await localCopy(found, 'footer', ctx.filesRoot);
   const file = { ...found, path: copy.path };
   try {
-    return await withDuckDb(file, async (duck) => columnsOf(await described(duck, file)));
+    return await withDuckDb(file, (duck) => columnsOf(duck, file));
   } finally {
     await copy.close();
   }
@@ -93,6 +93,7 @@ async function selected<Selected>(
 ): Promise<Selected[]> {
   const native = new Map((await described(duck, file)).map(({ name, type }) => [name, type]));
   warnOfNewColumns(ctx, file, [...native.keys()], request.known);
+  await warnOfNanoseconds(ctx, { duck, file }, request.columns);
   return request.columns.map((column) => {
     const type = native.get(column.name);
     if (type === undefined) {
@@ -102,7 +103,25 @@ async function selected<Selected>(
   });
 }
 
-const canonicalText = (_: FileColumn, sql: string, native: string) => canonical(sql, native);
+/** DuckDB reads moments of nanoseconds in UTC as microseconds, and does not say whether they were. */
+async function warnOfNanoseconds(
+  ctx: SourceContext,
+  { duck, file }: Pick<Reading<unknown>, 'duck' | 'file'>,
+  columns: readonly FileColumn[],
+): Promise<void> {
+  const reader = await duck.connection.runAndReadAll(
+    `SELECT name FROM parquet_schema(${pattern(file)}) WHERE logical_type LIKE '%isAdjustedToUTC=1%NANOS=Nano%'`,
+  );
+  const found = new Set(reader.getRows().map(([name]) => name));
+  const names = columns.map(({ name }) => name).filter((name) => found.has(name));
+  if (names.length === 0) return;
+  ctx.warn(
+    'nanoseconds_dropped',
+    `${file.name} has nanoseconds in UTC, of which microseconds are loaded: ${names.join(', ')}`,
+  );
+}
+
+const canonicalText = ({ type }: FileColumn, sql: string, native: string) => textAs(type, sql, native);
 
 interface Piece {
   /** Approximate size in memory. */
@@ -190,21 +209,34 @@ async function* readBinary(ctx: SourceContext, reading: Reading<CopyRequest>): A
 }
 
 /** DuckDB takes the path for a pattern, so its wildcards are escaped by brackets. */
-const scan = (file: FoundFile) => `read_parquet(${literal(file.path.replace(/[*?[]/g, '[$&]'))})`;
+const pattern = (file: FoundFile) => literal(file.path.replace(/[*?[]/g, '[$&]'));
+const scan = (file: FoundFile) => `read_parquet(${pattern(file)})`;
 
 async function described(duck: DuckDb, file: FoundFile): Promise<{ name: string; type: string }[]> {
   const reader = await duck.connection.runAndReadAll(`DESCRIBE SELECT * FROM ${scan(file)}`);
   return reader.getRowObjects().map((row) => ({ name: String(row.column_name), type: String(row.column_type) }));
 }
 
-const columnsOf = (columns: { name: string; type: string }[]): FileColumn[] =>
-  columns.map(({ name, type }) => ({
+/** Nanoseconds that microseconds do not hold stay text, as in other formats, if a row group begins or ends with them. */
+async function columnsOf(duck: DuckDb, file: FoundFile): Promise<FileColumn[]> {
+  const columns = await described(duck, file);
+  const fine = columns.some(({ type }) => type === 'TIMESTAMP_NS') ? await tooFine(duck, file) : new Set();
+  return columns.map(({ name, type }) => ({
     name,
-    type: logicalType(type),
+    type: type === 'TIMESTAMP_NS' && fine.has(name) ? 'string' : logicalType(type),
     source_type: type,
     dialect: PARQUET_DIALECT,
     nullable: true,
   }));
+}
+
+async function tooFine(duck: DuckDb, file: FoundFile): Promise<Set<string>> {
+  const bounds = ['stats_min_value', 'stats_max_value'].map((name) => `TRY_CAST(${name} AS TIMESTAMP_NS)`);
+  const reader = await duck.connection.runAndReadAll(
+    `SELECT DISTINCT path_in_schema FROM parquet_metadata(${pattern(file)}) WHERE ${bounds.map(isTooFine).join(' OR ')}`,
+  );
+  return new Set(reader.getRows().map(([name]) => String(name)));
+}
 
 async function withDuckDb<T>(file: FoundFile, use: (duck: DuckDb) => Promise<T>): Promise<T> {
   const duck = await openDuckDb();
@@ -222,5 +254,10 @@ function parquetError(error: unknown, file: FoundFile): unknown {
   if (error instanceof ConnectorError || !(error instanceof Error)) return error;
   // The lines after the first quote the SQL statement.
   const message = (error.message.split('\n')[0] ?? '').replaceAll(file.path, file.name);
+  if (message.endsWith(TOO_FINE)) {
+    const value = message.slice(message.indexOf('column '));
+    const hint = 'Write the files with microseconds, or the column as text';
+    return new DataError('finer_than_microseconds', `${file.name}, ${value}. ${hint}`, { cause: error });
+  }
   return new DataError('malformed_parquet', `${file.name}: ${message}`, { cause: error });
 }

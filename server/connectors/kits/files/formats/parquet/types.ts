@@ -30,6 +30,13 @@ export function typeOfBoth(one: string | null, other: string | null): string | n
   return digits <= MAX_DIGITS ? `DECIMAL(${digits},${scale})` : null;
 }
 
+/** What DuckDB says of a time that microseconds cannot hold, after the column and the value. */
+export const TOO_FINE = 'is finer than a microsecond';
+
+/** SQL for the canonical text of a column as one of the logical type. */
+export const textAs = (type: LogicalType, column: string, native: string): string =>
+  native === 'TIMESTAMP_NS' && type === 'string' ? `CAST(${column} AS VARCHAR)` : canonical(column, native);
+
 /** SQL for the canonical text of a column. */
 export function canonical(column: string, type: string): string {
   const text = `CAST(${column} AS VARCHAR)`;
@@ -38,8 +45,8 @@ export function canonical(column: string, type: string): string {
     return `CASE ${text} WHEN 'nan' THEN 'NaN' WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity' ELSE ${text} END`;
   }
   if (type === 'TIMESTAMP_NS') {
-    const finer = `epoch_ns(${column}) % 1000 <> 0`;
-    return `CASE WHEN ${finer} THEN error('nanoseconds would be lost') ELSE CAST(CAST(${column} AS TIMESTAMP) AS VARCHAR) END`;
+    const failed = `error(${literal(`column ${column}: `)} || ${text} || ' ${TOO_FINE}')`;
+    return `CASE WHEN ${isTooFine(column)} THEN ${failed} ELSE CAST(CAST(${column} AS TIMESTAMP) AS VARCHAR) END`;
   }
   if (type === 'TIMESTAMP WITH TIME ZONE') {
     // The cast gives the same result but calls the time zone library for each value.
@@ -51,6 +58,8 @@ export function canonical(column: string, type: string): string {
     ? `CAST(to_json(${column}) AS VARCHAR)`
     : text;
 }
+
+export const isTooFine = (column: string) => `(isfinite(${column}) AND epoch_ns(${column}) % 1000 <> 0)`;
 
 /** DuckDB writes "(BC)" behind the date. */
 const withEra = (column: string, text: string) =>

@@ -1,6 +1,6 @@
 import type { LogicalType } from '../../../../../contract/connector.ts';
 import type { FileColumn } from '../../format.ts';
-import { canonical, logicalType } from '../types.ts';
+import { canonical, logicalType, textAs } from '../types.ts';
 import { FIXED_TYPES, FixedSizeColumn } from './fixed-size-column.ts';
 import { NumericColumn } from './numeric-column.ts';
 import { TextColumn } from './text-column.ts';
@@ -43,7 +43,7 @@ export function copyColumn({ type }: Pick<FileColumn, 'type'>, column: string, n
   if (type === 'binary') return { sql: bytesSql(column, native), values: new TextColumn() };
   const isJson = type === 'json' || type === 'array';
   const texts = new TextColumn(isJson ? JSONB_VERSION : null);
-  return { sql: canonical(column, native), values: texts, texts };
+  return { sql: textAs(type, column, native), values: texts, texts };
 }
 
 const isFixed = (type: LogicalType): type is FixedName => Object.hasOwn(FIXED_TYPES, type);

@@ -61,6 +61,23 @@ const keys = async () =>
     )
   ).map(({ key }) => key as string);
 
+describe('a new table', () => {
+  const optionsOf = async () =>
+    (await run(`select reloptions from pg_class where oid = '${table}'::regclass`))[0]!.reloptions;
+
+  test.each(['append_dedup', 'soft_delete'] as const)('has room for updated rows with %s', async (mode) => {
+    const { writer } = await opened({ mode });
+    await writer.finish(STATE);
+    expect(await optionsOf()).toEqual(['fillfactor=90']);
+  });
+
+  test.each(['append', 'overwrite'] as const)('has no such room with %s', async (mode) => {
+    const { writer } = await opened({ mode });
+    await writer.finish(STATE);
+    expect(await optionsOf()).toBeNull();
+  });
+});
+
 describe('a whole table', () => {
   test('goes straight into a missing one, and the next commit merges into it', async () => {
     const { writer, statements } = await opened();

@@ -41,6 +41,8 @@ export interface Dialect {
   now: string;
   /** Goes behind the column list of every table that is created; '' for none. */
   tableOptions: string;
+  /** The same of tables whose rows merges update. Absent: as of any other. */
+  mergedTableOptions?: string;
   /** False: `_pipeline_state` has no primary key. */
   hasKeys: boolean;
   /** Locks the rows of a SELECT until the end of the transaction; '' where a file has one writer. */

@@ -2,7 +2,7 @@ import { DELETED_AT } from '../../contract/changes.ts';
 import { ConfigurationError, DataError } from '../../contract/errors.ts';
 import type { TableOfStream } from '../../contract/writer.ts';
 import { columnList, type Dialect, type SqlDatabase } from './dialect.ts';
-import { type ExistingTable, keyOf, type PlacedTarget, type Target } from './target.ts';
+import { type ExistingTable, isMerge, keyOf, type PlacedTarget, type Target } from './target.ts';
 import { widenedColumns } from './widening.ts';
 
 /** Columns as CREATE TABLE takes them. "null" is not the default for every type of every database. */
@@ -11,6 +11,9 @@ export const definitions = (
   { typed }: Pick<Target, 'typed'>,
   key: readonly string[],
 ): string[] => typed.map(({ name, type }) => `${identifier(name)} ${type} ${key.includes(name) ? 'not null' : 'null'}`);
+
+const optionsOf = ({ tableOptions, mergedTableOptions = tableOptions }: Dialect, target: Pick<Target, 'mode'>) =>
+  isMerge(target) ? mergedTableOptions : tableOptions;
 
 const deletionColumn = ({ identifier, types }: Dialect) => `${identifier(DELETED_AT)} ${types.instant} null`;
 
@@ -22,7 +25,7 @@ export async function createTable(
 ): Promise<void> {
   const table = dialect.relation(target.schema, name);
   const lines = parts(dialect, target, { key, filled });
-  await session.query(`create table ${table} (${lines.join(', ')}) ${dialect.tableOptions}`);
+  await session.query(`create table ${table} (${lines.join(', ')}) ${optionsOf(dialect, target)}`);
 }
 
 function parts(
@@ -42,7 +45,7 @@ export function tableDefinition(dialect: Dialect, target: TableOfStream, schema:
   const types = dialect.columnTypes(target.columns, keyOf(target));
   const typed = target.columns.map(({ name }, index) => ({ name, type: types[index]! }));
   const lines = parts(dialect, { ...target, typed }, { key, filled: key }).map((part) => `  ${part}`);
-  return `create table ${dialect.relation(schema, target.table)} (\n${lines.join(',\n')}\n) ${dialect.tableOptions}`.trim();
+  return `create table ${dialect.relation(schema, target.table)} (\n${lines.join(',\n')}\n) ${optionsOf(dialect, target)}`.trim();
 }
 
 /**

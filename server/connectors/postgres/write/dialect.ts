@@ -27,6 +27,9 @@ export const postgres: Dialect = {
   },
   now: 'now()',
   tableOptions: '',
+  // The new version of a row that stays on its page needs no entries in the indexes: a merge of 25,000 updates took 150 to
+  // 200 instead of 240 to 340 ms of the server's processor time.
+  mergedTableOptions: 'with (fillfactor = 90)',
   hasKeys: true,
   forUpdate: ' for update',
   insertIfAbsent: ({ table, columns, values }) =>

@@ -66,7 +66,8 @@ export class LineCollector {
   }
 
   begin(gtid: Gtid, seconds: number): void {
-    [this.#begun, this.#committed] = [{ gtid, seconds }, null];
+    this.#begun = { gtid, seconds };
+    this.#committed = null;
   }
 
   /** @returns false: what is left of the event has to be read as rows */

@@ -61,11 +61,13 @@ export function assertNext(position: Position, { domain, number }: Gtid): void {
 }
 
 /** Whether everything before `other` is before `position`. */
-export const contains = (position: Position, other: Position): boolean =>
-  Array.from(other.values()).every((gtid) => covers(position, gtid));
+export function contains(position: Position, other: Position): boolean {
+  for (const gtid of other.values()) if (!covers(position, gtid)) return false;
+  return true;
+}
 
 /** Where the log has to be read from, so that nothing after any of the positions is missing. */
-export function lowestOf(positions: readonly Position[]): Position {
+export function lowestOf(positions: readonly Position[]): Map<Gtid['domain'], Gtid> {
   const lowest = new Map<Gtid['domain'], Gtid>();
   const [first = lowest, ...others] = positions;
   for (const gtid of first.values()) {

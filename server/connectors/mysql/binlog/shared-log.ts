@@ -11,12 +11,13 @@ import { ChangeRows, type RowsEvent } from './change-rows.ts';
 import type { Charsets } from './values/charsets.ts';
 import type { LogEvent } from './events.ts';
 import { fillColumns } from './fill-columns.ts';
-import { assertNext, covers, type Gtid, highestOf, lowestOf, type Position, positionText } from './gtid.ts';
+import { assertNext, covers, type Gtid, highestOf, lowestOf, positionText } from './gtid.ts';
 import { logFlavorOf } from './log-flavor.ts';
 import { type Placed, stateOf } from './log-members.ts';
 import { RESET_HINT } from './reset-hint.ts';
 import { effectOf, opensTransaction, type TableName } from './statements.ts';
 import { type LoggedTable, parseTable } from './table-map.ts';
+import type { ByteReader } from './values/byte-reader.ts';
 import { assertUnchanged, tableReplaced } from './table-shape.ts';
 import type { LogFile } from './log-server.ts';
 
@@ -54,7 +55,7 @@ export class SharedLog implements ChangeLog {
   /** Inside a transaction. */
   isOpen = false;
   /** Every transaction up to here has been read. */
-  position: Position;
+  readonly position: Map<Gtid['domain'], Gtid>;
   file: LogFile | null = null;
   #bytes = 0;
   #count = 0;
@@ -66,7 +67,7 @@ export class SharedLog implements ChangeLog {
   readonly #followers: Follower[];
   readonly #byTable: Map<string, Follower>;
   /** By the id that the log gives a table; null: it is not read. */
-  readonly #byId = new Map<number, { follower: Follower; table: LoggedTable } | null>();
+  readonly #byId = new Map<number, Follower | null>();
   /** Followed tables by their ids in the current file: while a description stays the same, its name need not be read. */
   readonly #described = new Map<number, Follower>();
 
@@ -109,7 +110,7 @@ export class SharedLog implements ChangeLog {
       case 'begin':
         if (this.isOpen) throw new DataError('binlog_corrupt', 'A transaction of the binary log has no end');
         assertNext(this.position, event.gtid);
-        [this.isOpen, this.#begun, this.#isPartial] = [true, { ...event }, false];
+        [this.isOpen, this.#begun, this.#isPartial] = [true, event, false];
         this.#byId.clear();
         return null;
       case 'table':
@@ -177,7 +178,7 @@ export class SharedLog implements ChangeLog {
     this.isOpen = false;
     if (!this.#begun) return;
     const { gtid } = this.#begun;
-    if (!covers(this.position, gtid)) this.position = new Map(this.position).set(gtid.domain, gtid);
+    if (!covers(this.position, gtid)) this.position.set(gtid.domain, gtid);
   }
 
   /** Null: the table is not read, or the stream has read this transaction before. */
@@ -191,22 +192,22 @@ export class SharedLog implements ChangeLog {
   }
 
   /** The log repeats an unchanged table in each transaction. */
-  #useTable(id: number, body: Buffer): Promise<void> | null {
+  #useTable(id: number, body: ByteReader): Promise<void> | null {
     const described = this.#described.get(id);
-    const isKnown = described?.table?.body.equals(body) === true;
+    const isKnown = described?.table != null && isSame(described.table, body);
     const follower = isKnown ? this.#unlessRead(described) : this.#followerOf(tableNameOf(body));
     if (!follower) {
       this.#byId.set(id, null);
       return null;
     }
     this.#described.set(id, follower);
-    if (isKnown || follower.table?.body.equals(body)) {
-      this.#byId.set(id, { follower, table: follower.table! });
+    if (isKnown || (follower.table && isSame(follower.table, body))) {
+      this.#byId.set(id, follower);
       return null;
     }
     return ofStream(follower.member.at, async () => {
       // A copy: the bytes of an event do not stay.
-      const copy = Buffer.from(body);
+      const copy = Buffer.from(body.rest());
       const { request, shape } = follower.member;
       const table = await withSession(this.ctx, { phase: 'run' }, async (session) => {
         await assertUnchanged(session, request, shape);
@@ -220,16 +221,15 @@ export class SharedLog implements ChangeLog {
       follower.rows.useTable(table);
       follower.lines?.useTable(table);
       follower.table = table;
-      this.#byId.set(id, { follower, table });
+      this.#byId.set(id, follower);
     });
   }
 
   #add(event: RowsEvent, bytes: number): null {
-    const known = this.#byId.get(event.table);
-    if (known === undefined) throw new Error('the log has rows of a table that it did not describe');
-    if (known === null) return null;
+    const follower = this.#byId.get(event.table);
+    if (follower === undefined) throw new Error('the log has rows of a table that it did not describe');
+    if (follower === null) return null;
     this.#bytes += bytes;
-    const { follower } = known;
     this.#change(follower, () => {
       if (!follower.byRows && follower.lines?.add(event)) return;
       follower.byRows = true;
@@ -357,8 +357,15 @@ const nameOf = ({ member }: Follower): TableName => ({
 const keyOf = ({ database, name }: TableName) => `${database}\0${name}`;
 
 /** The database and the table that an event describes. */
-function tableNameOf(body: Buffer): TableName {
-  const end = 3 + body[2]!;
+function tableNameOf({ bytes, at }: ByteReader): TableName {
+  const end = at + 3 + bytes[at + 2]!;
   const start = end + 2;
-  return { database: body.toString('utf8', 3, end), name: body.toString('utf8', start, start + body[end + 1]!) };
+  return {
+    database: bytes.toString('utf8', at + 3, end),
+    name: bytes.toString('utf8', start, start + bytes[end + 1]!),
+  };
 }
+
+/** Whether an event describes the table as it is known. */
+const isSame = (known: LoggedTable, { bytes, at, end }: ByteReader) =>
+  known.body.length === end - at && known.body.compare(bytes, at, end) === 0;

@@ -37,10 +37,14 @@ export class ByteReader {
   }
 
   take(size: number): Buffer {
-    const part = this.bytes.subarray(this.at, this.at + size);
-    if (part.length < size || this.at + size > this.end) throw new RangeError('an event of the log is cut off');
+    const { at } = this;
+    this.skip(size);
+    return this.bytes.subarray(at, this.at);
+  }
+
+  skip(size: number): void {
+    if (size < 0 || this.at + size > this.end) throw new RangeError('an event of the log is cut off');
     this.at += size;
-    return part;
   }
 
   rest(): Buffer {

@@ -153,6 +153,12 @@ describe('POST /connections refused', () => {
       {},
       one({ fields: [{ path: ['name'], destination_name: 'id' }] }),
     ],
+    [
+      'reserved_name',
+      'streams.0.fields.0.destination_name',
+      {},
+      one({ fields: [{ path: ['name'], destination_name: 'xmin' }] }),
+    ],
     ['reverse_etl_only', 'streams.0.dataset_sql', {}, one({ dataset_sql: 'select 1' })],
     [
       'duplicate_destination_table',

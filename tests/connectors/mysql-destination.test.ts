@@ -452,6 +452,10 @@ describeMysql('names', () => {
     expect((await errorOf(open({ table: long })))!.code).toBe('name_too_long');
     expect((await errorOf(open({ columns: [column(long, 'string')] })))!.code).toBe('name_too_long');
     expect((await errorOf(open({ columns: [column('😀', 'string')] })))!.code).toBe('invalid_name');
+    for (const name of ['DB_ROW_ID', 'db_trx_id', 'DB_ROLL_PTR']) {
+      await expect(side.sql(`create table reserved (\`${name}\` text)`)).rejects.toThrow('Incorrect column name');
+      expect((await errorOf(open({ columns: [column(name, 'string')] })))!.code).toBe('reserved_name');
+    }
     const twice = [column('a', 'string'), column('A', 'string')];
     expect((await errorOf(open({ columns: twice })))!.code).toBe('duplicate_column');
     const longest = 'é'.repeat(64);

@@ -102,6 +102,12 @@ describe('names', () => {
     const long = 'ä'.repeat(32);
     expect((await errorOf(open({ table: long })))!.code).toBe('name_too_long');
     expect((await errorOf(open({ columns: [column(long, 'string')] })))!.code).toBe('name_too_long');
+    const system = await sides.destination
+      .sql`select attname from pg_attribute where attrelid = 'pg_class'::regclass and attnum < 0`;
+    expect(system).toHaveLength(6);
+    for (const { attname } of system) {
+      expect((await errorOf(open({ columns: [column(String(attname), 'string')] })))!.code).toBe('reserved_name');
+    }
     expect((await errorOf(open({ columns: [column('a', 'string'), column('a', 'string')] })))!.code).toBe(
       'duplicate_column',
     );

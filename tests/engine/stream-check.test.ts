@@ -217,7 +217,7 @@ describe('types, masks, keys and cursors', () => {
   }
 });
 
-describe('columns that the destination does not distinguish', () => {
+describe('columns that the destination does not distinguish or store', () => {
   const long = (end: string) => `${'ä'.repeat(31)}${end}`;
   const cases: [destination: string, names: string[], expected: string[]][] = [
     ['postgres', ['Foo', 'foo'], []],
@@ -229,6 +229,9 @@ describe('columns that the destination does not distinguish', () => {
     ['mysql', [long('ab'), 'b'.repeat(65)], ['name_too_long fields']],
     ['duckdb', ['b'.repeat(300)], []],
     ['mysql', ['blank '], ['invalid_name fields']],
+    ['postgres', ['ctid', 'XMIN', 'oid'], ['reserved_name fields']],
+    ['mysql', ['db_trx_id', 'xmin'], ['reserved_name fields']],
+    ['duckdb', ['xmin', 'rowid', 'db_trx_id'], []],
   ];
   test.each(cases)('%s: %j', (destination, names, expected) => {
     const fields = names.map((name) => field(name, 'string'));

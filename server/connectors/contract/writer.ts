@@ -27,6 +27,8 @@ export interface NameRules {
   max: { length: number; unit: 'bytes' | 'characters' } | null;
   /** Matches the names that cannot be stored as they are. */
   invalid: RegExp;
+  /** Folded names of columns that every table has already. */
+  system_columns?: ReadonlySet<string>;
   /** Two names are the same one if their folded forms are. */
   fold(name: string): string;
 }

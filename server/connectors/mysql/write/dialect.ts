@@ -13,6 +13,8 @@ export const mysqlNameRules: Dialect['names'] = {
   max: { length: MAX_NAME_CHARACTERS, unit: 'characters' },
   // No characters beyond the basic plane, and trailing blanks would be cut off.
   invalid: /[\0\ud800-\udfff]|\s$/,
+  // Of InnoDB.
+  system_columns: new Set(['db_row_id', 'db_trx_id', 'db_roll_ptr']),
   // Columns on every server, tables on those that store their names in lower case.
   fold: (name) => name.toLowerCase(),
 };

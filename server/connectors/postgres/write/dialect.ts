@@ -12,6 +12,7 @@ export const postgres: Dialect = {
     // Longer names are truncated silently, so that two of them may become one.
     max: { length: MAX_NAME_BYTES, unit: 'bytes' },
     invalid: /\0/,
+    system_columns: new Set(['tableoid', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax']),
     fold: (name) => name,
   },
   identifier,

@@ -1,5 +1,5 @@
 import type { ApiClient } from '../api.ts';
-import { DEFAULTS, withoutDefaults } from './defaults.ts';
+import { connectionDefaults, DEFAULTS, withoutDefaults } from './defaults.ts';
 import { type Body, KEYS } from './keys.ts';
 import { hasMask } from './mask.ts';
 
@@ -73,7 +73,7 @@ export function connectionBody(connection: Connection, style: Style = YAML): Bod
     schedule: withoutEmpty(schedule),
     streams: connection.streams.filter(({ selected }) => selected).map((stream) => streamBody(stream, style)),
   };
-  return withoutEmpty(withoutDefaults(body, DEFAULTS.connections));
+  return withoutEmpty(withoutDefaults(body, connectionDefaults(connection.source)));
 }
 
 function streamBody(stream: Connection['streams'][number], style: Style): Body {

@@ -26,6 +26,12 @@ export const DEFAULTS: Record<Extract<Kind, 'connections' | 'triggers'> | 'strea
   },
 };
 
+/** Whether rejected rows are kept by default depends on both sides, so for webhooks the export says it. */
+export function connectionDefaults({ connector_name }: { connector_name: string }): Body {
+  const { rejected_rows_policy, ...rest } = DEFAULTS.connections;
+  return connector_name === 'webhook' ? rest : { ...rest, rejected_rows_policy };
+}
+
 /** The settings that differ from their defaults; of an object, its keys that do. */
 export function withoutDefaults(body: Body, defaults: Body): Body {
   const entries = Object.entries(body).flatMap(([key, value]): [string, unknown][] => {

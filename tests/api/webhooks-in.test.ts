@@ -287,3 +287,48 @@ test('runs load each event once, by type too; events are deleted once every stre
   await deps.db.update(accountConnectors).set({ status: 'disabled' }).where(eq(accountConnectors.id, source.id));
   expect((await post(6, 'order.made')).status).toBe(200);
 });
+
+test('an event that the destination cannot store is kept aside with the reason, and holds up no other', async () => {
+  const source = await makeInbox({ signature: 'none', event_id_path: 'id' });
+  const bodies = ['{"id":"good"}', String.raw`{"id":"nul","text":"\u0000"}`, String.raw`{"id":"half","text":"\ud800"}`];
+  for (const body of [...bodies, '{"id":"last"}']) expect((await send(source.address, { body })).status).toBe(200);
+  const { body: task } = await call('POST', `/account_connectors/${source.id}/discover`);
+  await until(async () => (await call('GET', `/tasks/${task}`)).body.status === 'succeeded');
+  const destination = await make.connector('destination', 'postgres', postgresParameters(database.url));
+  const connection = await make.connection({
+    source_id: source.id,
+    destination_id: destination.id,
+    destination_schema: 'kept_events',
+  });
+  expect(connection.rejected_rows_policy).toBe('keep');
+  await call('POST', `/connections/${connection.id}/run`);
+  const run = async () => (await call('GET', `/connections/${connection.id}/runs`)).body[0];
+  await until(async () => (await run()).finished_at !== null);
+  expect(await run()).toMatchObject({
+    status: 'succeeded',
+    rows_loaded: 2,
+    rows_rejected: 2,
+    warnings: [{ code: 'rows_rejected' }],
+  });
+  const loaded = await sql`select id from kept_events.events order by id`;
+  expect(loaded.map(({ id }) => id)).toEqual(['good', 'last']);
+  const kept = await sql`select reason, "row" ->> 'id' as id from kept_events._rejected order by id`;
+  expect(kept.map(({ id }) => id)).toEqual(['half', 'nul']);
+  for (const { reason } of kept) expect(reason).toContain('body');
+});
+
+test('destinations that cannot keep rejected rows, and explicit settings, fail as before', async () => {
+  const source = await makeInbox({ signature: 'none' });
+  const { body: task } = await call('POST', `/account_connectors/${source.id}/discover`);
+  await until(async () => (await call('GET', `/tasks/${task}`)).body.status === 'succeeded');
+  const postgresTarget = await make.connector('destination', 'postgres', postgresParameters(database.url));
+  const fileTarget = await make.connector('destination', 'file', { path: 'events', format: 'jsonl' });
+  const policy = async (destination_id: string, body: object = {}) => {
+    const streams = [{ name: 'events', sync_mode: 'incremental', destination_sync_mode: 'append' }];
+    const schema = crypto.randomUUID();
+    const ends = { source_id: source.id, destination_id, destination_schema: `s${schema.slice(0, 8)}` };
+    return (await make.connection({ ...ends, streams, ...body })).rejected_rows_policy;
+  };
+  expect(await policy(fileTarget.id)).toBe('fail');
+  expect(await policy(postgresTarget.id, { rejected_rows_policy: 'fail' })).toBe('fail');
+});

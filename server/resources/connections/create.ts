@@ -152,12 +152,17 @@ export async function planNewStreams(
   return checkedPlan(ctx, selection, { connection_id: null, source, destination, destination_schema });
 }
 
+/** Nobody can correct an event that was sent, so it must not hold up those after it. */
+const defaultRejectedRowsPolicy = ({ source_connector, destination_connector }: Sides) =>
+  source_connector.receiver && destination_connector.keeps_rejects ? 'keep' : 'fail';
+
 function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeof connections.$inferInsert {
   const schedule = input.schedule ?? MANUAL;
   const status = input.status ?? 'active';
   const now = ctx.deps.now();
   const { name, description, backfill_days, start_date, destination_schema, table_prefix } = input;
-  const { schema_change_policy, consistency, inexact_values, rejected_rows_policy, max_rejected_rows } = input;
+  const { schema_change_policy, consistency, inexact_values, max_rejected_rows } = input;
+  const rejected_rows_policy = input.rejected_rows_policy ?? defaultRejectedRowsPolicy(sides);
   const { max_parallel_streams, notify_on_failure, tags, folder, owner } = input;
   return {
     account_id: ctx.principal.account_id,

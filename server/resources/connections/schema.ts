@@ -30,7 +30,11 @@ const consistency = () =>
     description:
       '`run`: the streams of a run that overwrite their tables are read from one snapshot of the source and published in one transaction of the destination. `stream`: each on its own.',
   });
-const rejectedRowsPolicy = () => z.enum(['fail', 'keep']);
+const rejectedRowsPolicy = () =>
+  z.enum(['fail', 'keep']).meta({
+    description:
+      '`fail`: the first row that cannot be loaded fails its stream. `keep`: such rows go to a table `_rejected` with the reason. Default: `keep` for events of webhooks where the destination supports it, otherwise `fail`.',
+  });
 
 export const ConnectionStatus = z
   .enum(['active', 'paused', 'auto_disabled', 'locked'])

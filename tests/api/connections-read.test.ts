@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { connections, events, tasks } from '../../db/schema/index.ts';
+import { connectionRuns, connections, events, tasks } from '../../db/schema/index.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 import { makerOf, uniqueName } from '../support/resources.ts';
@@ -67,6 +67,20 @@ describe('GET /connections/{connection_id}', () => {
     expect(await healthAfter({ consecutive_failures: 1 })).toBe('warning');
     expect(await healthAfter({ last_succeeded_at: hoursAgo(3) })).toBe('warning');
     expect(await healthAfter({ last_succeeded_at: hoursAgo(1) })).toBe('pending');
+  });
+
+  test('200: a connection that was resumed after a failed run is not healthy', async () => {
+    const { id, account_id } = await make.connection();
+    const at = hoursAgo(1);
+    const run = { number: 1, run_type: 'plain', trigger_type: 'api', status: 'failed' } as const;
+    const times = { queued_at: at, created_at: at, finished_at: at };
+    await deps.db.insert(connectionRuns).values({ account_id, connection_id: id, ...run, ...times });
+    await call('POST', `/connections/${id}`, { status: 'paused' });
+    await call('POST', `/connections/${id}`, { status: 'active' });
+    expect((await call('GET', `/connections/${id}`)).body).toMatchObject({
+      consecutive_failures: 0,
+      health: 'warning',
+    });
   });
 
   test('401: without a key', async () => {

@@ -66,7 +66,9 @@ function healthOf(record: ConnectionRecord, ticks: string[], now: Date): Connect
   const { connection, last_run } = record;
   const { status, consecutive_failures } = connection;
   if (status === 'locked' || status === 'auto_disabled' || consecutive_failures >= FAILING_AFTER) return 'failing';
-  if (consecutive_failures > 0 || last_run?.status === 'partially_succeeded') return 'warning';
+  // A resumed connection counts its failures anew, and yet its tables are as the failed run left them.
+  const isIncomplete = last_run?.status === 'failed' || last_run?.status === 'partially_succeeded';
+  if (consecutive_failures > 0 || isIncomplete) return 'warning';
   if (isStale(connection, ticks, now)) return 'warning';
   if (record.active_run_id !== null || (last_run && isLiveRun(last_run.status))) return 'running';
   return last_run ? 'healthy' : 'pending';

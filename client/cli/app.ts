@@ -67,15 +67,29 @@ const root = buildRouteMap<string, Cli>({
   },
 });
 
+const HELP = 'Add --help to see the usage';
+
 /** Routes and flags only: each command loads its action when it runs, which keeps start-up fast. */
 export const app = buildApplication(root, {
   name: 'data-pipelines',
   versionInfo: { currentVersion: packageFile.version },
   scanner: { caseStyle: 'allow-kebab-for-camel' },
-  documentation: { caseStyle: 'convert-camel-to-kebab', useAliasInUsageLine: false },
+  // The flags of a command are listed below its usage line, which would be longer than any terminal with all of them.
+  documentation: {
+    caseStyle: 'convert-camel-to-kebab',
+    useAliasInUsageLine: false,
+    onlyRequiredInUsageLine: true,
+  },
   completion: { includeAliases: false },
   determineExitCode: exitCodeOf,
   localization: {
-    loadText: () => ({ ...text_en, exceptionWhileRunningCommand: (error) => printable(describeFailure(error)) }),
+    loadText: () => ({
+      ...text_en,
+      exceptionWhileParsingArguments(error, ansiColor) {
+        return `${text_en.exceptionWhileParsingArguments.call(this, error, ansiColor)}\n${HELP}`;
+      },
+      noCommandRegisteredForInput: (given) => `${text_en.noCommandRegisteredForInput(given)}\n${HELP}`,
+      exceptionWhileRunningCommand: (error) => printable(describeFailure(error)),
+    }),
   },
 });

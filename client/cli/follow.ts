@@ -1,7 +1,7 @@
 import type { ApiClient } from '../api.ts';
 import type { Cli } from './context.ts';
 import { CommandError, type Outcome } from './exit.ts';
-import { colouredStatus, duration, number, printable } from './style.ts';
+import { colouredStatus, duration, number, plural, printable } from './style.ts';
 import type { Run, StreamRun } from './run.ts';
 
 interface Progress {
@@ -137,7 +137,7 @@ function plainScreen(cli: Cli): Screen {
         { id: run.id, name: 'run', status: run.status, rows: run.rows_loaded },
         ...stream_runs.map((one) => ({ id: one.id, name: nameOf(one), status: one.status, rows: one.rows_loaded })),
       ]) {
-        if (known.get(id) !== status) cli.print(`${name}: ${status}, ${number(rows)} rows`);
+        if (known.get(id) !== status) cli.print(`${name}: ${status}, ${plural(rows, 'row')}`);
         known.set(id, status);
       }
     },
@@ -181,8 +181,8 @@ function linesOf(cli: Cli, { run, stream_runs }: Progress, rates: Map<string, Ra
     return `${cut.padEnd(name)} ${bar(cli, one)} ${number(moved(one)).padStart(13)} ${padded(cli, one.status, 12)} ${speed}`;
   });
   const more = stream_runs.length - shown.length;
-  const head = `Run #${run.number} ${colouredStatus(cli.style, run.status)} ${number(moved(run))} rows`;
-  return [head, ...lines, ...(more > 0 ? [cli.style('dim', `and ${more} more streams`)] : [])];
+  const head = `Run #${run.number} ${colouredStatus(cli.style, run.status)} ${plural(moved(run), 'row')}`;
+  return [head, ...lines, ...(more > 0 ? [cli.style('dim', `and ${plural(more, 'more stream')}`)] : [])];
 }
 
 const nameOf = ({ namespace, stream_name }: StreamRun) => (namespace ? `${namespace}.${stream_name}` : stream_name);
@@ -203,5 +203,5 @@ function bar(cli: Cli, { status, progress_percent }: StreamRun): string {
 function summary(cli: Cli, { run }: Progress): string {
   const seconds = Math.max(0.001, (run.duration_ms ?? 0) / 1000);
   const speed = `${number(Math.round(run.rows_loaded / seconds))} rows/s`;
-  return `${colouredStatus(cli.style, run.status)}: ${number(run.rows_loaded)} rows in ${duration(run.duration_ms)}, ${speed}`;
+  return `${colouredStatus(cli.style, run.status)}: ${plural(run.rows_loaded, 'row')} in ${duration(run.duration_ms)}, ${speed}`;
 }

@@ -66,6 +66,9 @@ export const colouredStatus = (style: Style, status: string): string => {
 
 const plain = new Intl.NumberFormat('en-US');
 export const number = (value: number | null | undefined): string => (value == null ? '–' : plain.format(value));
+/** 1 row, 2 rows */
+export const plural = (value: number | null, noun: string): string =>
+  `${number(value)} ${noun}${value === 1 ? '' : 's'}`;
 
 /** 2026-01-31 14:05 in the local time zone; a dash for no value. */
 export function moment(instant: string | null | undefined): string {

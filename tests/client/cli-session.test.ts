@@ -84,6 +84,16 @@ describe('exit codes', () => {
     ]) {
       expect({ wrong, code: (await cli.run(wrong)).code }).toEqual({ wrong, code: 2 });
     }
+    for (const wrong of [['runz'], ['run'], ['run', 'x', '--folow']]) {
+      expect((await cli.run(wrong)).err).toContain('Add --help to see the usage');
+    }
+  });
+
+  test('lines of the usage fit into a terminal', async () => {
+    const { out } = await cli.run(['--help']);
+    const usage = out.slice(out.indexOf('USAGE'), out.indexOf('\n\n')).split('\n');
+    expect(usage.length).toBeGreaterThan(30);
+    expect(usage.filter((line) => line.length > 120)).toEqual([]);
   });
 
   test('3 without the permission', async () => {

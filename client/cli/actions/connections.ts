@@ -5,7 +5,7 @@ import type { Cli } from '../context.ts';
 import { UsageError } from '../exit.ts';
 import { pick, pickWhole } from '../find.ts';
 import { pairOf } from '../read-document.ts';
-import { colouredStatus, moment, number } from '../style.ts';
+import { colouredStatus, moment, plural } from '../style.ts';
 import { firstLines, showList, showThing } from '../table.ts';
 import { requireConfirmation } from './session.ts';
 import { findView } from './views.ts';
@@ -190,10 +190,7 @@ export async function moveFolder(cli: Cli, flags: { json: boolean }, from: strin
   const api = await cli.api();
   const moved = await api.connections.moveFolder.mutate({ from, to: to || null });
   if (flags.json) cli.document = moved;
-  else
-    cli.print(
-      `Moved ${number(moved.connections)} connection${moved.connections === 1 ? '' : 's'} from ${from} to ${to || 'no folder'}`,
-    );
+  else cli.print(`Moved ${plural(moved.connections, 'connection')} from ${from} to ${to || 'no folder'}`);
 }
 
 export async function refreshConnectionCatalog(cli: Cli, _flags: object, wanted: string): Promise<void> {
@@ -221,7 +218,7 @@ function show(cli: Cli, one: Connection, json: boolean): void {
       destination: one.destination.name + (one.destination_schema ? `, schema ${one.destination_schema}` : ''),
       schedule: one.schedule.description,
       next: moment(one.next_run_at),
-      'last run': one.last_run ? `${one.last_run.status}, ${number(one.last_run.rows_loaded)} rows` : '–',
+      'last run': one.last_run ? `${one.last_run.status}, ${plural(one.last_run.rows_loaded, 'row')}` : '–',
       catalog: `${moment(one.catalog_refreshed_at)}, ${one.schema_change_status}`,
       streams: firstLines(selected.map(streamLine).join('\n'), MAX_STREAMS) || '–',
     },

@@ -1,7 +1,7 @@
 import type { ApiClient } from '../../api.ts';
 import type { Cli } from '../context.ts';
 import { CommandError } from '../exit.ts';
-import { duration, number } from '../style.ts';
+import { duration, number, plural } from '../style.ts';
 import { table } from '../table.ts';
 import { findConnection } from './connections.ts';
 import { requireConfirmation } from './session.ts';
@@ -92,7 +92,7 @@ function show(cli: Cli, plan: CustomRunPlan): void {
   );
   for (const { message } of plan.blockers) cli.print(`${cli.style('red', 'blocked')}  ${message}`);
   for (const { message } of plan.warnings) cli.print(`${cli.style('yellow', 'warning')}  ${message}`);
-  const rest = `${plan.runnable_chunks} of ${plan.total_chunks} chunks to run, ${number(plan.estimated_rows)} rows, ${number(plan.estimated_credits)} credits (estimated)`;
+  const rest = `${plan.runnable_chunks} of ${plural(plan.total_chunks, 'chunk')} to run, ${plural(plan.estimated_rows, 'row')}, ${plural(plan.estimated_credits, 'credit')} (estimated)`;
   cli.print(`${plan.decision}: ${rest}`);
   cli.print(cli.style('dim', `plan ${plan.plan_id}, valid until ${plan.expires_at}`));
 }

@@ -152,6 +152,39 @@ test('a changed password is understood and mended from what the page of the run 
   await Promise.all([shop.drop(), copy.drop()]);
 }, 90_000);
 
+test('a row that cannot be loaded is explained, and kept aside once the settings say so', async () => {
+  const [shop, copy] = await Promise.all([createPlainDatabase(), createPlainDatabase()]);
+  const [owner, loaded] = [shop, copy].map(({ url }) => postgres(url, { max: 1, onnotice: () => {} }));
+  await owner!.unsafe('create table orders (id int primary key, total int); insert into orders values (1, 5), (2, -5)');
+  await loaded!.unsafe('create table orders (id int primary key, total int constraint positive check (total > 0))');
+  const source = await make.connector('source', 'postgres', postgresParameters(shop.url));
+  const destination = await make.connector('destination', 'postgres', postgresParameters(copy.url));
+  const streams = [{ name: 'orders', destination_sync_mode: 'append' }];
+  const connection = await make.connection({ source_id: source.id, destination_id: destination.id, streams });
+  const { body: run_id } = await api.call('POST', `/connections/${connection.id}/run`);
+  await runEnded(service, run_id);
+  await visit(page, `/console/connections/${connection.id}/runs/${run_id}`);
+  const alert = page.getByRole('alert').filter({ hasText: 'constraint_violation' });
+  await alert.getByText('A row cannot be loaded. Correct it at the source').waitFor();
+  await alert.getByText('Data error (destination)').waitFor();
+  await alert.getByRole('link', { name: 'Open settings' }).click();
+  await page.getByRole('combobox', { name: 'Rejected rows' }).click();
+  await page.getByRole('option', { name: 'Keep in the table _rejected' }).click();
+  await page.getByRole('textbox', { name: 'Maximum of rejected rows' }).fill('7');
+  await page.getByRole('button', { name: 'Save changes' }).click();
+  await noticed(page, 'Settings saved');
+  const { body } = await api.call('GET', `/connections/${connection.id}`);
+  expect(body).toMatchObject({ rejected_rows_policy: 'keep', max_rejected_rows: 7 });
+  await page.getByRole('button', { name: 'Run now' }).click();
+  await page.getByRole('heading', { name: 'Run #2' }).waitFor();
+  await page.getByRole('button', { name: 'Show 1 rejected row', exact: true }).click();
+  await page.getByText('positive').first().waitFor();
+  expect([...(await loaded!`select id from orders`)]).toEqual([{ id: 1 }]);
+  expect(complaints).toEqual([]);
+  await Promise.all([owner!.end(), loaded!.end()]);
+  await Promise.all([shop.drop(), copy.drop()]);
+}, 90_000);
+
 test('streams are deselected, masked and filtered, saved, and undone', async () => {
   const connection = await pipeline({ rows: 10, streams: 2 });
   const { body: before } = await api.call('GET', `/connections/${connection.id}`);
@@ -188,6 +221,10 @@ test('the parameters of a source are checked while they are typed, saved, and te
   await rows.fill('100000001');
   await rows.blur();
   await page.getByText('Must be 100000000 or less').waitFor();
+  await page.getByRole('button', { name: 'Test and save' }).click();
+  await until(() => page.evaluate<boolean>("document.activeElement.getAttribute('aria-invalid') === 'true'"), {
+    what: 'focus on the invalid field',
+  });
   await rows.fill('25');
   await page.getByRole('button', { name: 'Test and save' }).click();
   await page.getByText(`${source.name} saved`).waitFor();

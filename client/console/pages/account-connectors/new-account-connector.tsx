@@ -10,6 +10,7 @@ import { NameField } from '../../components/name-field.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { TunnelFields } from '../../ssh-tunnel/tunnel-fields.tsx';
 import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
+import { checkFields } from '../../parameter-form/check-fields.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
 import { useAction } from '../../use-action.ts';
@@ -129,11 +130,9 @@ export function NewConnectorForm({ connector, template, onCreated }: NewConnecto
       onCreated(created);
     },
   });
-  const submit = (event: FormEvent) => {
+  const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    // Both checks run, so that every error is shown at once.
-    const isValid = [form.check(), tunnel.check()].every(Boolean);
-    if (!isValid || name.trim() === '') return;
+    if (!checkFields(event.currentTarget, [form.check, tunnel.check]) || name.trim() === '') return;
     const ssh_tunnel = tunnel.whole();
     create.mutate(
       {

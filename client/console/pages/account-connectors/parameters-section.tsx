@@ -7,6 +7,7 @@ import { NameField } from '../../components/name-field.tsx';
 import { Section } from '../../components/page.tsx';
 import { TunnelFields } from '../../ssh-tunnel/tunnel-fields.tsx';
 import { useTunnelForm } from '../../ssh-tunnel/use-tunnel-form.ts';
+import { checkFields } from '../../parameter-form/check-fields.ts';
 import { ParameterForm } from '../../parameter-form/parameter-form.tsx';
 import { useParameterForm } from '../../parameter-form/use-parameter-form.ts';
 import { useAction } from '../../use-action.ts';
@@ -39,9 +40,9 @@ function ParametersForm({ connector, entry }: ParametersSectionProps) {
   const ssh_tunnel = tunnel.changed();
   const isChanged =
     oauth_consent_id !== null || isRenamed || ssh_tunnel !== undefined || Object.keys(parameters).length > 0;
-  const save = (event: FormEvent) => {
+  const save = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    if (![form.check(), tunnel.check()].every(Boolean)) return;
+    if (!checkFields(event.currentTarget, [form.check, tunnel.check])) return;
     update.mutate(
       {
         account_connector_id: id,

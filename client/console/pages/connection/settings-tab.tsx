@@ -26,6 +26,11 @@ const POLICIES = optionsOf<NonNullable<Update['schema_change_policy']>>({
   disable_connection: 'Disable the connection',
 });
 
+const REJECTED_ROWS = optionsOf<NonNullable<Update['rejected_rows_policy']>>({
+  fail: 'Fail the stream',
+  keep: 'Keep in the table _rejected',
+});
+
 const CONSISTENCY = optionsOf<NonNullable<Update['consistency']>>({
   run: 'One moment for all tables',
   stream: 'Each table on its own',
@@ -73,7 +78,7 @@ export function SettingsTab({ connection }: { connection: Connection }) {
             <GeneralFields {...{ now, set }} error={update.error} />
           </Section>
           <Section title="Loading">
-            <LoadingFields {...{ connection, now, set }} />
+            <LoadingFields {...{ connection, now, set }} error={update.error} />
           </Section>
         </fieldset>
         {update.error && <Failure title="Settings not saved" error={update.error} />}
@@ -115,6 +120,8 @@ type Settings = Pick<
   | 'table_prefix'
   | 'schema_change_policy'
   | 'inexact_values'
+  | 'rejected_rows_policy'
+  | 'max_rejected_rows'
   | 'consistency'
   | 'backfill_days'
   | 'max_parallel_streams'
@@ -152,7 +159,7 @@ const GeneralFields = ({ now, set, error }: FieldsProps & { error: unknown }) =>
   </div>
 );
 
-const LoadingFields = ({ connection, now, set }: FieldsProps & { connection: Connection }) => (
+const LoadingFields = ({ connection, now, set, error }: FieldsProps & { connection: Connection; error: unknown }) => (
   <div className="fields">
     <DestinationSchema
       destination_id={connection.destination.id}
@@ -168,10 +175,30 @@ const LoadingFields = ({ connection, now, set }: FieldsProps & { connection: Con
     <Select
       label="Schema change policy"
       data={POLICIES}
+      allowDeselect={false}
       value={now.schema_change_policy}
       onChange={(policy) => set({ schema_change_policy: policy as Update['schema_change_policy'] })}
     />
     <InexactValues value={now.inexact_values} onChange={(inexact_values) => set({ inexact_values })} />
+    <Select
+      label="Rejected rows"
+      description="Rows that the destination cannot load"
+      data={REJECTED_ROWS}
+      allowDeselect={false}
+      value={now.rejected_rows_policy}
+      error={problemOf(error, 'rejected_rows_policy')}
+      onChange={(policy) => set({ rejected_rows_policy: policy as Update['rejected_rows_policy'] })}
+    />
+    {now.rejected_rows_policy === 'keep' && (
+      <NumberInput
+        label="Maximum of rejected rows"
+        description="More of them in one stream of a run fail it"
+        min={1}
+        max={100_000}
+        value={now.max_rejected_rows}
+        onChange={(rows) => set({ max_rejected_rows: Number(rows) })}
+      />
+    )}
     <NumberInput
       label="Lookback (days)"
       description="Reads this many days before the cursor again in every run"
@@ -188,6 +215,7 @@ const LoadingFields = ({ connection, now, set }: FieldsProps & { connection: Con
           : undefined
       }
       data={CONSISTENCY}
+      allowDeselect={false}
       value={now.consistency}
       onChange={(consistency) => set({ consistency: consistency as Update['consistency'] })}
     />

@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { trpc } from '../../api.ts';
-import { formatCount } from '../../components/format.ts';
+import { pluralize } from '../../components/format.ts';
 import { QueryView } from '../../components/query-view.tsx';
 import { RowsAtDestination } from './rows-at-destination.tsx';
 import type { RunProgress } from './use-run-progress.ts';
@@ -19,7 +19,7 @@ export function RejectedRows({ stream }: { stream: StreamRun }) {
   return (
     <section className="stack" aria-label={`Rejected rows of ${stream_name}`}>
       <Button size="compact-xs" variant="default" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        {isOpen ? 'Hide rejected rows' : `Show ${formatCount(stream.rows_rejected)} rejected rows`}
+        {isOpen ? 'Hide rejected rows' : `Show ${pluralize(stream.rows_rejected, 'rejected row')}`}
       </Button>
       {isOpen && (
         <QueryView query={rows}>

@@ -18,6 +18,13 @@ const ADVICE: Record<string, string> = {
   system_error: 'The service itself failed. Search its log for the ID of the run.',
 };
 
+/** Of data that the side cannot read or load, which connectors report as a system error. */
+const DATA_ADVICE = {
+  source: 'The data cannot be read. Correct it, or change the settings of the source to match it, then retry the run.',
+  destination:
+    'A row cannot be loaded. Correct it at the source, or change its table, then retry the run. To load the other rows, set Rejected rows in the settings of the connection.',
+};
+
 const TUNNEL_ADVICE = 'The SSH tunnel failed, not the database. Open the connector and test it to see what to do.';
 
 interface RunFailureProps extends Pick<RunProgress, 'run'> {
@@ -29,17 +36,19 @@ interface RunFailureProps extends Pick<RunProgress, 'run'> {
 export function RunFailure({ run, connection }: RunFailureProps) {
   const { error } = run;
   if (!error) return null;
-  const advice = error.code.startsWith('ssh_') ? TUNNEL_ADVICE : ADVICE[error.type];
+  const side = sideOfData(error);
+  const advice = error.code.startsWith('ssh_') ? TUNNEL_ADVICE : side ? DATA_ADVICE[side] : ADVICE[error.type];
   const fix = connection && fixFor(error, connection);
   return (
     <Alert
+      className="failure"
       color="red"
       icon={<Icon name="alert" />}
       title={error.stream_name ? `${error.stream_name}: ${error.message}` : error.message}
     >
       {advice && <p>{advice}</p>}
       <p className="failure-codes">
-        Code <code>{error.code}</code> · {labelOf(error.type)} ({wordsOf(error.origin)}) ·{' '}
+        Code <code>{error.code}</code> · {side ? 'Data error' : labelOf(error.type)} ({wordsOf(error.origin)}) ·{' '}
         {error.retryable ? 'Temporary, will be retried' : 'Will not be retried'}
       </p>
       <div className="row">
@@ -65,8 +74,17 @@ export function RunFailure({ run, connection }: RunFailureProps) {
 
 type RunError = NonNullable<RunProgress['run']['error']>;
 
+const UNKNOWN = new Set(['unexpected_error', 'server_error']);
+
+/** Null: the error is not about the data of a side. */
+const sideOfData = ({ code, type, origin }: RunError) =>
+  type === 'system_error' && !UNKNOWN.has(code) && (origin === 'source' || origin === 'destination') ? origin : null;
+
 /** The page where the error can be fixed, if there is one. */
-function fixFor({ type, origin }: RunError, { id, source, destination }: RouterOutputs['connections']['get']) {
+function fixFor(error: RunError, { id, source, destination }: RouterOutputs['connections']['get']) {
+  const { type, origin } = error;
+  if (sideOfData(error) === 'destination')
+    return { label: 'Open settings', href: `/console/connections/${id}?tab=settings` };
   if (type === 'schema_changed') return { label: 'Review changes', href: `/console/connections/${id}?tab=changes` };
   if (type === 'plan_limit') return { label: 'View usage', href: '/console/usage' };
   if (origin === 'source') return { label: `Open ${source.name}`, href: `/console/sources/${source.id}` };

@@ -78,6 +78,9 @@ test('an expired key leads to sign-in with the reason; the page returns with all
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { name: 'Typed before the key expired' }).waitFor();
   expect(complaints).toEqual([]);
+  await page.context().clearCookies();
+  await page.getByRole('link', { name: 'Sources', exact: true }).first().click();
+  await dialog.getByText('Your session has ended').waitFor();
 }, 60_000);
 
 test('a rotated key is shown once, signs the console in, and the old one can be revoked immediately', async () => {

@@ -35,7 +35,9 @@ export function Bars({ label, bars, format, height = 170 }: BarsProps) {
   const whole = measured || DEFAULT_WIDTH;
   const top = niceTop(Math.max(0, ...bars.map(sum)));
   const plot = height - FOOT - TOP;
-  const ticks = [0, 0.5, 1].map((part) => ({ value: top * part, label: format(top * part) }));
+  // Items have no halves.
+  const isHalved = Number.isInteger(top / 2);
+  const ticks = (isHalved ? [0, 0.5, 1] : [0, 1]).map((part) => ({ value: top * part, label: format(top * part) }));
   const left = Math.max(
     MIN_LEFT,
     LABEL_GAP + CHARACTER_WIDTH * Math.max(...ticks.map(({ label: text }) => text.length)),
@@ -105,7 +107,7 @@ function stacked({ parts }: Bar) {
   });
 }
 
-/** A round maximum whose half is round as well. */
+/** A round maximum, whose half is round as well from 20. */
 function niceTop(value: number): number {
   if (value <= 0) return 2;
   const power = 10 ** Math.floor(Math.log10(value));

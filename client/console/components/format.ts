@@ -41,12 +41,15 @@ const UNITS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ['minute', 60],
 ];
 
+/** The browser writes `min.`, all else here `min`. */
+const inUnits = (value: number, unit: Intl.RelativeTimeFormatUnit) => relative.format(value, unit).replace('.', '');
+
 /** `5 min ago`, `in 2 days` */
 export function formatRelativeTime(at: string, now: number): string {
   const seconds = Math.round((Date.parse(at) - now) / 1000);
   const found = UNITS.find(([, size]) => Math.abs(seconds) >= size);
-  if (!found) return Math.abs(seconds) < 10 ? 'just now' : relative.format(seconds, 'second');
-  return relative.format(Math.trunc(seconds / found[1]), found[0]);
+  if (!found) return Math.abs(seconds) < 10 ? 'just now' : inUnits(seconds, 'second');
+  return inUnits(Math.trunc(seconds / found[1]), found[0]);
 }
 
 /** `4 min behind` */
@@ -85,5 +88,6 @@ export function formatBytes(value: number): string {
   return `${size === 0 ? rest : rest.toFixed(1)} ${SIZES[size]}`;
 }
 
-/** `1 row`, `2 rows` */
-export const pluralize = (value: number, noun: string) => `${formatCount(value)} ${noun}${value === 1 ? '' : 's'}`;
+/** `1 row`, `2 rows`, with `formatCompact` `2.5K rows` */
+export const pluralize = (value: number, noun: string, format = formatCount) =>
+  `${format(value)} ${noun}${value === 1 ? '' : 's'}`;

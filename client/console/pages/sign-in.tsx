@@ -26,6 +26,9 @@ interface SignInProps {
   previousUser?: RouterOutputs['users']['me'];
 }
 
+/** Of a session that somebody else ended, or whose cookie is gone. */
+const ENDED = 'Your session has ended. Sign in to continue; your input is kept.';
+
 export function SignInPage({ reason, over = false, previousUser }: SignInProps) {
   const [key, setKey] = useState('');
   const queries = useQueryClient();
@@ -48,7 +51,7 @@ export function SignInPage({ reason, over = false, previousUser }: SignInProps) 
   };
   const { mutate: enter } = signing;
   useEffect(() => onSignIn(() => enter(null)), [enter]);
-  const explanation = reasonOf((over ? null : signInError()) ?? reason);
+  const explanation = reasonOf((over ? null : signInError()) ?? reason) ?? (over ? ENDED : null);
   const Root = over ? 'div' : 'main';
   return (
     <Root

@@ -12,6 +12,7 @@ import { labelOf, Status, wordsOf } from '../../components/status.tsx';
 import { useAction } from '../../use-action.ts';
 import { EventLines } from '../events/event-lines.tsx';
 import { Severity } from '../triggers/severity.tsx';
+import { titleOf } from './title.ts';
 import { Deliveries } from './deliveries.tsx';
 import type { Case } from '../../answers.ts';
 
@@ -26,7 +27,7 @@ export default function CasePage() {
 
 const Whole = ({ one }: { one: Case }) => (
   <Page
-    title={`#${one.number} ${one.title}`}
+    title={titleOf(one)}
     mark={
       <>
         <Status value={one.status} />

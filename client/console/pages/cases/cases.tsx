@@ -14,6 +14,7 @@ import { Status } from '../../components/status.tsx';
 import { withFilters } from '../../saved-views/address.ts';
 import { ViewsMenu } from '../../saved-views/views-menu.tsx';
 import { Severity } from '../triggers/severity.tsx';
+import { titleOf } from './title.ts';
 
 type Case = RouterOutputs['automation']['listCases'][number];
 type State = Case['status'];
@@ -93,9 +94,7 @@ const Line = ({ one }: { one: Case }) => (
   <>
     <span className="grow">
       <Link href={`/console/cases/${one.id}`}>
-        <b>
-          #{one.number} {one.title}
-        </b>
+        <b>{titleOf(one)}</b>
       </Link>
       <span className="dimmed case-facts">
         {one.trigger_name} · {pluralize(one.event_count, 'event')} · last <RelativeTime at={one.last_event_at} />

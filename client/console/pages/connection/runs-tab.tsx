@@ -5,7 +5,7 @@ import { Link } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Bars } from '../../components/bars.tsx';
-import { formatCompact, formatCount, formatDuration } from '../../components/format.ts';
+import { formatCompact, formatCount, formatDuration, pluralize } from '../../components/format.ts';
 import { Empty } from '../../components/empty.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
@@ -66,12 +66,15 @@ const Charts = ({ runs }: { runs: Run[] }) => (
     </Section>
     <Section
       title="Rows loaded"
-      lead={`${formatCount(runs.reduce((sum, run) => sum + run.rows_loaded, 0))} rows in total`}
+      lead={`${pluralize(
+        runs.reduce((sum, run) => sum + run.rows_loaded, 0),
+        'row',
+      )} in total`}
     >
       <Bars
         label="Rows of each run"
         format={formatCompact}
-        bars={runs.map((run) => bar(run, run.rows_loaded, `${formatCount(run.rows_loaded)} rows`))}
+        bars={runs.map((run) => bar(run, run.rows_loaded, pluralize(run.rows_loaded, 'row')))}
       />
     </Section>
   </div>

@@ -194,7 +194,7 @@ function StreamLine({ stream, isOpen, isChanged, disabled, toggle, select }: Str
         <span className="dimmed number">
           {stream.selected && <Freshness at={stream.fresh_at} />}
           {stream.selected && stream.fresh_at !== null && stream.row_count_last_run !== null && ' · '}
-          {stream.row_count_last_run === null ? '' : `${formatCompact(stream.row_count_last_run)} rows`}
+          {stream.row_count_last_run === null ? '' : pluralize(stream.row_count_last_run, 'row', formatCompact)}
         </span>
         <Icon name="down" size={16} />
       </button>

@@ -4,7 +4,7 @@ import { Link, useSearchParams } from 'wouter';
 import { connectionFilters, filterConnections } from '../../../connection-filters.ts';
 import { usePermission } from '../../current-user.ts';
 import { Empty } from '../../components/empty.tsx';
-import { pluralize } from '../../components/format.ts';
+import { formatCount, pluralize } from '../../components/format.ts';
 import { Icon } from '../../components/icon.tsx';
 import { QueryView } from '../../components/query-view.tsx';
 import { optionsOf } from '../../components/options.ts';
@@ -113,7 +113,9 @@ function Searchable({ all }: { all: Summary[] }) {
         <Select aria-label="Sort" data={SORTS} value={sort} onChange={(value) => setFilter('sort', value)} />
         <ViewsMenu page="connections" />
         <span className="dimmed" role="status">
-          {shown.length === all.length ? pluralize(all.length, 'connection') : `${shown.length} of ${all.length}`}
+          {shown.length === all.length
+            ? pluralize(all.length, 'connection')
+            : `${formatCount(shown.length)} of ${formatCount(all.length)}`}
         </span>
       </div>
       {shown.length === 0 ? (

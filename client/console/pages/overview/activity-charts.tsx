@@ -1,6 +1,6 @@
 import type { RouterOutputs } from '../../api.ts';
 import { Bars } from '../../components/bars.tsx';
-import { formatCompact, formatCount, formatDay, pluralize } from '../../components/format.ts';
+import { formatCompact, formatDay, pluralize } from '../../components/format.ts';
 import { Section } from '../../components/page.tsx';
 
 type Days = RouterOutputs['overview']['activity'];
@@ -10,7 +10,7 @@ export function ActivityCharts({ days }: { days: Days }) {
   const failed = days.reduce((sum, day) => sum + day.runs_failed, 0);
   return (
     <div className="columns">
-      <Section title="Rows loaded per day" lead={`${formatCount(rows)} rows in ${days.length} days (UTC)`}>
+      <Section title="Rows loaded per day" lead={`${pluralize(rows, 'row')} in ${days.length} days (UTC)`}>
         <Bars
           label="Rows loaded per day"
           format={formatCompact}

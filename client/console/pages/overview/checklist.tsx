@@ -55,14 +55,15 @@ function Steps({ connections }: { connections: Summary[] }) {
           <li key={label}>
             {isDone ? (
               <>
-                <span className="good">
+                <span className="grow line-step dimmed">
                   <Icon name="check" size={16} />
+                  {label}
                 </span>
-                <span className="grow dimmed">{label}</span>
                 <span className="dimmed">Done</span>
               </>
             ) : (
-              <Link href={href} className="grow">
+              <Link href={href} className="grow line-step">
+                <Icon name="arrow" size={16} />
                 {label}
               </Link>
             )}

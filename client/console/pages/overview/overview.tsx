@@ -103,11 +103,11 @@ function Attention({ connections }: { connections: Summary[] }) {
               <Link href={`/console/connections/${id}`} className="grow" title={name}>
                 {name}
               </Link>
-              <span className="dimmed">
+              <Status value={stateOf({ status, health })} />
+              <span className="dimmed line-facts">
                 {(status_reason && labelOf(status_reason)) ??
                   (consecutive_failures > 0 ? pluralize(consecutive_failures, 'consecutive failure') : '')}
               </span>
-              <Status value={stateOf({ status, health })} />
             </li>
           ))}
         </ul>

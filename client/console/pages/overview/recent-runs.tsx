@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { trpc } from '../../api.ts';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { formatCompact } from '../../components/format.ts';
+import { formatCompact, pluralize } from '../../components/format.ts';
 import { QueryView } from '../../components/query-view.tsx';
 import { Section } from '../../components/page.tsx';
 import { Status } from '../../components/status.tsx';
@@ -26,11 +26,10 @@ export function RecentRuns() {
                   >
                     <span>{run.connection_name}</span> <span className="number">#{run.number}</span>
                   </Link>
-                  <span className="dimmed number">{formatCompact(run.rows_loaded)} rows</span>
-                  <span className="dimmed">
-                    <RelativeTime at={run.created_at} />
-                  </span>
                   <Status value={run.status} />
+                  <span className="dimmed line-facts">
+                    {pluralize(run.rows_loaded, 'row', formatCompact)} · <RelativeTime at={run.created_at} />
+                  </span>
                 </li>
               ))}
             </ul>

@@ -2,7 +2,7 @@ import { Progress } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { trpc } from '../../api.ts';
-import { formatBytes, formatCompact, formatCount, formatDuration } from '../../components/format.ts';
+import { formatBytes, formatCompact, formatCount, formatDuration, pluralize } from '../../components/format.ts';
 import { Status, toneOf } from '../../components/status.tsx';
 import { type StreamTrend, Trend } from './trend.tsx';
 import { RejectedRows } from './rejected-rows.tsx';
@@ -65,7 +65,7 @@ function StreamRow({ stream, trend, isReadable }: StreamRowProps) {
           <Status value={status} />
         </span>
         <span className="dimmed number">
-          {isMoving ? `${formatCount(stream.rows_read)} rows read` : `${formatCount(rows_loaded)} rows`} ·{' '}
+          {isMoving ? `${pluralize(stream.rows_read, 'row')} read` : pluralize(rows_loaded, 'row')} ·{' '}
           {formatBytes(stream.bytes_loaded)} · {formatDuration(stream.duration_ms)}
           {isMoving && rate !== null && ` · ${formatCompact(rate)} rows/s`}
         </span>
@@ -87,7 +87,7 @@ function StreamRow({ stream, trend, isReadable }: StreamRowProps) {
         )}
         {stream.attempt > 1 && <span>Attempt {stream.attempt}</span>}
         {stream.estimated_rows !== null && isMoving && (
-          <span>About {formatCompact(stream.estimated_rows)} rows expected</span>
+          <span>About {pluralize(stream.estimated_rows, 'row', formatCompact)} expected</span>
         )}
         {stream.destination_table && <span>Into {stream.destination_table}</span>}
         <Trend stream={stream} trend={trend} />

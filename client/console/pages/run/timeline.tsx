@@ -39,5 +39,5 @@ export function Timeline({ streams }: { streams: StreamRun[] }) {
   );
 }
 
-const endOf = ({ finished_at, updated_at, started_at }: StreamRun) =>
-  Date.parse(finished_at ?? updated_at ?? started_at!);
+/** Of a running stream: the moment of its figures. */
+const endOf = ({ started_at, duration_ms }: StreamRun) => Date.parse(started_at!) + (duration_ms ?? 0);

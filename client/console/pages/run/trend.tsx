@@ -1,5 +1,5 @@
 import type { RouterOutputs } from '../../api.ts';
-import { formatCompact, formatDuration } from '../../components/format.ts';
+import { formatCompact, formatDuration, pluralize } from '../../components/format.ts';
 import type { RunProgress } from './use-run-progress.ts';
 
 export type StreamTrend = RouterOutputs['runs']['trends'][number];
@@ -15,7 +15,7 @@ export function Trend({ stream, trend }: { stream: StreamRun; trend: StreamTrend
     <>
       <span className="trend">
         <Sparkline values={rows} />
-        {formatCompact(stream.rows_loaded)} rows, {compared} {formatCompact(trend.median_rows_loaded)}
+        {pluralize(stream.rows_loaded, 'row', formatCompact)}, {compared} {formatCompact(trend.median_rows_loaded)}
       </span>
       <span className="trend">
         <Sparkline values={durations} />

@@ -16,6 +16,9 @@ const PAGE = 25;
 export function ConnectionUsage({ start_date, end_date }: { start_date: string; end_date: string }) {
   const [limit, setLimit] = useState(PAGE);
   const usage = useQuery(trpc.billing.connectionUsage.queryOptions({ start_date, end_date, limit }));
+  const connectors = useQuery(trpc.connectors.list.queryOptions(undefined, { staleTime: Infinity }));
+  const names = new Map(connectors.data?.map(({ name, display_name }) => [name, display_name]));
+  const nameOf = (connector_name: string) => names.get(connector_name) ?? connector_name;
   return (
     <Section title="By connection" lead="Largest first. Change compares with the preceding period of the same length.">
       <QueryView query={usage}>
@@ -24,7 +27,7 @@ export function ConnectionUsage({ start_date, end_date }: { start_date: string; 
             <p className="dimmed">No rows loaded in this period</p>
           ) : (
             <div className="stack">
-              <Table rows={rows} />
+              <Table rows={rows} nameOf={nameOf} />
               {rows.length === limit && (
                 <div className="form-foot">
                   <Button variant="default" onClick={() => setLimit(limit + PAGE)}>
@@ -40,7 +43,7 @@ export function ConnectionUsage({ start_date, end_date }: { start_date: string; 
   );
 }
 
-const Table = ({ rows }: { rows: Row[] }) => (
+const Table = ({ rows, nameOf }: { rows: Row[]; nameOf: (connector_name: string) => string }) => (
   <div className="table-frame">
     <table className="table stacked">
       <thead>
@@ -66,7 +69,8 @@ const Table = ({ rows }: { rows: Row[] }) => (
                 <Link href={`/console/connections/${row.connection_id}`}>{row.connection_name}</Link>
               )}
               <div className="dimmed">
-                {row.source_connector_name} <Icon name="arrow" size={12} /> {row.destination_connector_name}
+                {nameOf(row.source_connector_name)} <Icon name="arrow" size={12} />{' '}
+                {nameOf(row.destination_connector_name)}
               </div>
             </td>
             <td className="end number" data-label="Rows">

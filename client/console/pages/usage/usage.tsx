@@ -76,6 +76,7 @@ function leadOf({ totals, start_date, end_date }: Usage): string {
 function Tiles({ usage: { totals, projection } }: { usage: Usage }) {
   const { credits_included, credits_remaining } = totals;
   const share = totals.runs === 0 ? null : Math.round((totals.succeeded_runs / totals.runs) * 100);
+  const others = totals.runs - totals.succeeded_runs - totals.failed_runs;
   return (
     <dl className="tiles usage-tiles">
       <Tile name="Rows" value={formatCompact(totals.rows_total)} note={formatBytes(totals.bytes_loaded)} />
@@ -89,7 +90,11 @@ function Tiles({ usage: { totals, projection } }: { usage: Usage }) {
       <Tile
         name="Failed runs"
         value={formatCount(totals.failed_runs)}
-        note={pluralize(totals.connections, 'connection')}
+        note={
+          others === 0
+            ? `of ${pluralize(totals.connections, 'connection')}`
+            : `${formatCount(others)} stopped or partial`
+        }
         tone={totals.failed_runs > 0 ? 'bad' : undefined}
       />
     </dl>

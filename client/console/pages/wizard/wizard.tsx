@@ -138,8 +138,10 @@ function useFocusedPanel(current: StepName) {
 
 type Selection = ReturnType<typeof useSelection>;
 
+const WAITING = 'Waiting for the schema of the source';
+
 /** What a step still needs before the next one; null for nothing. */
-function missingOf({ source, destination, selected, problems }: Selection): Record<StepName, string | null> {
+function missingOf({ source, destination, catalog, selected, problems }: Selection): Record<StepName, string | null> {
   const incomplete = (side: Selection['source'], noun: string) => {
     if (!side) return `Select a ${noun} or create a new one`;
     return side.status === 'active' ? null : `“${side.name}” must pass its test first`;
@@ -150,7 +152,7 @@ function missingOf({ source, destination, selected, problems }: Selection): Reco
       : null;
   return {
     source: incomplete(source, 'source'),
-    streams: selected.length === 0 ? 'Select at least one stream' : stuck,
+    streams: selected.length > 0 ? stuck : catalog.data ? 'Select at least one stream' : WAITING,
     destination: incomplete(destination, 'destination'),
     schedule: null,
     review: null,

@@ -28,10 +28,10 @@ export const databaseServer = (usual: { port: number; database: string; max_data
       description: "Only verify-ca and verify-full check the server's certificate",
       value_labels: {
         disable: 'Never',
-        prefer: 'If the server offers it, certificate not checked',
-        require: 'Always, certificate not checked',
-        'verify-ca': 'Always, certificate checked',
-        'verify-full': 'Always, certificate and host name checked',
+        prefer: 'If offered, not verified',
+        require: 'Always, not verified',
+        'verify-ca': 'Always, verify CA',
+        'verify-full': 'Always, verify CA and host',
       },
     }),
   ssl_ca: z

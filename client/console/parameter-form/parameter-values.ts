@@ -28,7 +28,8 @@ export function isVisible(
 
 /** The error that the parameter's own definition finds in a value; null for none. */
 export function problemOf(parameter: Parameter, value: unknown): string | null {
-  if (isEmpty(value)) return parameter.required ? `Enter a value for ${parameter.label}` : null;
+  const verb = parameter.type === 'enum' ? 'Select' : 'Enter';
+  if (isEmpty(value)) return parameter.required ? `${verb} a value for ${parameter.label}` : null;
   if (parameter.secret && value === MASK) return null;
   const { type, pattern, minimum, maximum } = parameter;
   if (type === 'integer' || type === 'number') {

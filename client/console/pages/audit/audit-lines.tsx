@@ -27,7 +27,7 @@ export function AuditLines({ entries }: { entries: Entry[] }) {
               <b>{titleOf(entry, names)}</b>
               <span className="dimmed case-facts">
                 <code>{entry.action}</code>
-                {` · ${entry.actor.name ?? labelOf(entry.actor.type)}`}
+                {` · ${actorOf(entry, names)}`}
                 {entry.address && ` · ${entry.address}`}
               </span>
             </span>
@@ -42,6 +42,10 @@ export function AuditLines({ entries }: { entries: Entry[] }) {
     </ul>
   );
 }
+
+/** Uses of secrets have the id of the user alone. */
+const actorOf = ({ actor: { type, id, name } }: Entry, names: Names) =>
+  name ?? (id === null ? undefined : names.get(id)) ?? labelOf(type);
 
 function titleOf({ kind, operation, resource, code, count }: Entry, names: Names): string {
   const about = resource ? `: ${labelOf(resource.type)} ${nameOf(resource, names)}` : '';

@@ -129,6 +129,8 @@ function FilterFields({ filters, setFilters }: EntriesProps) {
           type={type}
           aria-label={label}
           placeholder={label}
+          // The browser shows the form of a date in place of the label.
+          {...(type === 'date' && { leftSection: <span className="dimmed">{label}</span>, leftSectionWidth: 64 })}
           defaultValue={filters.get(name) ?? ''}
           onBlur={(event) => setFilter(name, event.currentTarget.value.trim())}
           onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}

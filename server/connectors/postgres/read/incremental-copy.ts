@@ -32,7 +32,8 @@ export function canCopyIncrement(request: ReadRequest): boolean {
  */
 export function copyIncrement(ctx: Context, request: ReadRequest): ByteStream {
   let rows = 0;
-  let state: StreamState | null = null;
+  // A state lists all rows at the cursor, so it is only built when it is asked for.
+  let state: () => StreamState | null = () => null;
   async function* chunks() {
     const session = await PgSession.open(ctx, { phase: 'run' });
     try {
@@ -51,24 +52,25 @@ export function copyIncrement(ctx: Context, request: ReadRequest): ByteStream {
         }
         warnOfNulls(ctx, request, found);
       }
-      if (request.state?.cursor == null && !request.window) state = NULLS_READ;
+      if (request.state?.cursor == null && !request.window) state = () => NULLS_READ;
       const tracker = trackLines(request, cursorIndex(request), bound);
       for await (const chunk of lines(ordered)) {
         const tracked = tracker.next(chunk);
         rows += tracked.rows;
-        state = tracker.state();
+        state = tracker.state;
         yield tracked.bytes;
         if (tracker.held()) break;
       }
       if (tracker.held()) warnOfHeldRows(ctx, request, bound);
-      state = tracker.end() ?? state;
+      const end = tracker.end();
+      if (end) state = () => end;
     } catch (error) {
       throw session.translate(error);
     } finally {
       await session.close();
     }
   }
-  return { format: 'pgcopy-text', chunks: chunks(), rows: () => rows, state: () => state };
+  return { format: 'pgcopy-text', chunks: chunks(), rows: () => rows, state: () => state() };
 }
 
 /** Joins rows that arrive in several pieces. */

@@ -83,10 +83,7 @@ export class OrderedTracker {
     if (last !== null) {
       const floor = this.floorAt(last);
       this.#reached = last;
-      const lowest = this.#entries[0]?.cursor;
-      if (lowest !== undefined && floor !== null && order(lowest, floor) < 0) {
-        this.#entries = this.#entries.filter(({ cursor }) => order(cursor, floor) >= 0);
-      }
+      this.#entries = this.#entriesFrom(floor);
       let start = given.length;
       const isAbove = (cursor: Cell) =>
         cursor === null || isUnplaced(cursor) || floor === null || order(cursor, floor) >= 0;
@@ -94,6 +91,13 @@ export class OrderedTracker {
       for (const row of given.slice(start)) this.#remember(row);
     } else for (const row of given) this.#remember(row);
     return fresh;
+  }
+
+  /** Entries are in the order of the cursor, and there may be very many with the same one: looks at no more than it drops. */
+  #entriesFrom(floor: string | null): Entry[] {
+    if (floor === null) return this.#entries;
+    const start = this.#entries.findIndex(({ cursor }) => this.#read.order(cursor, floor) >= 0);
+    return start === 0 ? this.#entries : start < 0 ? [] : this.#entries.slice(start);
   }
 
   #remember(row: Cell[]): void {
@@ -134,7 +138,8 @@ export class OrderedTracker {
     if (!ends.some((cursor) => cursor !== null && (this.isResuming(cursor) || this.isLimited(cursor)))) {
       return { given: rows, fresh: rows };
     }
-    let remembered = this.#entries.filter(({ cursor }) => this.isLimited(cursor)).length;
+    // The limited ones are the last entries.
+    let remembered = this.#entries.length - 1 - this.#entries.findLastIndex(({ cursor }) => !this.isLimited(cursor));
     const fresh: Cell[][] = [];
     for (const [at, row] of rows.entries()) {
       const cursor = cursorOf(row);
@@ -178,12 +183,11 @@ export class OrderedTracker {
   }
 
   #at(cursor: string): StreamState {
-    const { bound, identity, order } = this.#read;
+    const { bound, identity } = this.#read;
     const floor = this.floorAt(cursor);
-    const entries = this.#entries.filter((entry) => floor === null || order(entry.cursor, floor) >= 0);
     return {
       cursor,
-      boundary: [...entries.map(({ text }) => text), ...this.#unplaced],
+      boundary: [...this.#entriesFrom(floor).map(({ text }) => text), ...this.#unplaced],
       shape: identity.shape,
       ...(floor !== cursor && { floor }),
       ...(bound?.pending && { pending: bound.pending }),

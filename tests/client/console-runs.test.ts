@@ -28,7 +28,7 @@ async function pipeline(parameters: object) {
 const numbersIn = (text: string) => Number(/([\d,]+) rows/.exec(text)?.[1]?.replaceAll(',', '') ?? 0);
 
 test('a run is started, watched while it moves, and seen to finish', async () => {
-  const connection = await pipeline({ rows: 4000, batch_rows: 100, batch_delay_ms: 120, streams: 2 });
+  const connection = await pipeline({ rows: 4000, batch_rows: 100, batch_delay_ms: 120, streams: 4 });
   await visit(page, `/console/connections/${connection.id}`);
   await page.getByRole('button', { name: 'Run now' }).click();
   await page.getByRole('heading', { name: 'Run #1' }).waitFor();
@@ -46,6 +46,14 @@ test('a run is started, watched while it moves, and seen to finish', async () =>
   await page.locator('.page-title').getByText('succeeded').waitFor();
   expect(ended.status).toBe('succeeded');
   expect(numbersIn(await line.innerText())).toBe(4000);
+  await page.locator('.run-log').getByText('Run succeeded').waitFor();
+  const hidden = await page
+    .locator('.run-log')
+    .evaluate((log) => [
+      log.scrollHeight > log.clientHeight,
+      Math.round(log.scrollHeight - log.clientHeight - log.scrollTop),
+    ]);
+  expect(hidden).toEqual([true, 0]);
   await page.getByRole('button', { name: 'Run again' }).waitFor();
   const certificate = page.getByRole('region', { name: 'Verification' });
   await certificate.getByRole('button', { name: 'Verify' }).click();

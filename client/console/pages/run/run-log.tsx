@@ -1,13 +1,13 @@
 import { Button, SegmentedControl, Select } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
+import { type UIEvent, useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'wouter';
 import { type RouterOutputs, trpc } from '../../api.ts';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { formatClock, formatDateTime, pluralize } from '../../components/format.ts';
 import { Section } from '../../components/page.tsx';
 import { QueryView } from '../../components/query-view.tsx';
-import type { RunProgress } from './use-run-progress.ts';
+import { isLive, type RunProgress } from './use-run-progress.ts';
 
 export type RunLogLine = RouterOutputs['runs']['log'][number];
 
@@ -58,6 +58,7 @@ export function RunLog({ run, stream_runs, log_lines }: RunProgress) {
 
 function Lines({ lines, linked, run }: { lines: RunLogLine[]; linked: string | null; run: RunProgress['run'] }) {
   const [showsAll, setShowsAll] = useState(linked !== null);
+  const follow = useFollowedEnd(lines.length, isLive(run.status) && linked === null);
   const hidden = showsAll ? 0 : Math.max(0, lines.length - SHOWN);
   if (lines.length === 0) return <p className="calm-note">No lines of this level</p>;
   return (
@@ -67,7 +68,7 @@ function Lines({ lines, linked, run }: { lines: RunLogLine[]; linked: string | n
           Show {pluralize(hidden, 'earlier line')}
         </Button>
       )}
-      <ol className="run-log">
+      <ol className="run-log" {...follow}>
         {lines.slice(hidden).map((line) => (
           <Line key={line.id} line={line} run={run} isLinked={line.id === linked} />
         ))}
@@ -75,6 +76,22 @@ function Lines({ lines, linked, run }: { lines: RunLogLine[]; linked: string | n
     </>
   );
 }
+
+/** Keeps the newest line of a run that is watched live in view, until the user scrolls up. */
+function useFollowedEnd(lines: number, isWatched: boolean) {
+  const ref = useRef<HTMLOListElement>(null);
+  const follows = useRef(isWatched);
+  useEffect(() => {
+    if (follows.current && ref.current) ref.current.scrollTop = ref.current.scrollHeight;
+  }, [lines]);
+  const onScroll = ({ currentTarget: { scrollTop, scrollHeight, clientHeight } }: UIEvent<HTMLOListElement>) => {
+    const isAtEnd = scrollHeight - scrollTop - clientHeight < NEAR_END;
+    follows.current = isAtEnd && (isWatched || follows.current);
+  };
+  return { ref, onScroll };
+}
+
+const NEAR_END = 24;
 
 const TONES = { info: 'calm', warning: 'warn', error: 'bad' } as const;
 

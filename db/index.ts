@@ -79,8 +79,8 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
   };
   const client = postgres(url, { ...settings, max: options.max ?? 10 });
   // A separate pool: work under a lock needs another connection, and would wait forever if locks held all of them.
-  const locks = postgres(url, { ...settings, max: MAX_LOCKS, idle_timeout: 20 });
-  const watch = postgres(url, { ...settings, max: 1 });
+  const locks = postgres(url, { ...settings, max: MAX_LOCKS, idle_timeout: 20, fetch_types: false });
+  const watch = postgres(url, { ...settings, max: 1, fetch_types: false });
   const pools = [client, locks, watch];
   return {
     db: drizzle(preparing(client)),

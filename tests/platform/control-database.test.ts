@@ -82,6 +82,18 @@ test('queries one after the other share a connection, also after several at once
   expect([together.size, alone.size]).toEqual([4, 1]);
 });
 
+test('connections of a pool ask for types once, and all of them read arrays', async () => {
+  const asked: string[] = [];
+  const pool = postgres(url, { max: 4, debug: (_connection, query) => asked.push(query) });
+  const ask = async () => (await pool`select pg_backend_pid() as pid, array[1, 2] as list`)[0];
+  await ask();
+  const rows = await Promise.all([ask(), ask(), ask(), ask()]);
+  await pool.end();
+  expect(new Set(rows.map((row) => row?.pid)).size).toBe(4);
+  expect(rows.map((row) => row?.list)).toEqual(Array.from({ length: 4 }, () => [1, 2]));
+  expect(asked.filter((query) => query.includes('typarray'))).toHaveLength(1);
+});
+
 test('the clock of the database is read again and again while work waits for its server', async () => {
   let reads = 0;
   const askTime: typeof database.askTime = (options) => {

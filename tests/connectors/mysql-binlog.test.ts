@@ -439,6 +439,16 @@ describe('the binary log of MySQL', () => {
     expect(() => new EventDecoder(true).decode(event)).toThrow('wrong checksum');
   });
 
+  test.each([
+    [39, 'binlog_row_value_options = PARTIAL_JSON'],
+    [40, 'binlog_transaction_compression = ON'],
+    [42, 'a GTID with a tag'],
+  ])('an event of type %d names what a session used', (type, cause) => {
+    const event = Buffer.alloc(40);
+    event[4] = type;
+    expect(() => new EventDecoder(false).decode(event)).toThrow(`because a session used ${cause}`);
+  });
+
   test('a position is a set without gaps, and the log has to follow it', () => {
     const other = 'ffffffff-e735-11f1-b227-02fc00000001';
     const position = parsePosition(`${other.toUpperCase()}:1,${uuid}:1-137`)!;

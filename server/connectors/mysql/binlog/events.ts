@@ -51,6 +51,13 @@ for (const [at, operation] of (['insert', 'update', 'delete'] as const).entries(
  */
 const WITHOUT_ROWS: ReadonlySet<number> = new Set([3, 5, 13, 14, 27, 29, 35, 36, 37, 41, 160, 161, 163, 164]);
 
+/** Of events that are not read: what a session of MySQL used, whatever the server's own settings are. */
+const CAUSES: Readonly<Record<number, string>> = {
+  39: 'binlog_row_value_options = PARTIAL_JSON',
+  40: 'binlog_transaction_compression = ON',
+  42: 'a GTID with a tag',
+};
+
 const OTHER: LogEvent = { kind: 'other' };
 const COMMIT: LogEvent = { kind: 'commit' };
 
@@ -110,7 +117,7 @@ function otherOf(type: number, flags: number): LogEvent {
   }
   throw new ConnectorError(
     'binlog_event_unknown',
-    `The binary log has an event of type ${type}, which is not supported, so its changes cannot be read. ${RESET_HINT}`,
+    `The binary log has an event of type ${type}${CAUSES[type] ? `, because a session used ${CAUSES[type]}` : ''}. It is not supported, so its changes cannot be read. ${RESET_HINT}`,
   );
 }
 

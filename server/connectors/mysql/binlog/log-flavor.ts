@@ -74,13 +74,13 @@ async function valueOf(session: MysqlSession, name: string): Promise<string> {
   return rows[0]?.[0] ?? '';
 }
 
-/** @throws ConfigurationError `gtids_out_of_order` for a set in which transactions are missing */
+/** @throws ConfigurationError `gtids_out_of_order` for a set in which transactions are missing or have a tag */
 async function setOf(session: MysqlSession, name: string): Promise<Position> {
   const text = (await valueOf(session, name)).replaceAll('\n', '');
   const position = parsePosition(text);
   if (position) return position;
   throw new ConfigurationError(
     'gtids_out_of_order',
-    `The server has executed ${text}, in which transactions are missing. The log can be read once its GTIDs follow each other: set replica_preserve_commit_order = ON on a replica, and execute the missing ones. ${RESET_HINT}`,
+    `The server has executed ${text}, in which transactions are missing, or have a tag, which is not supported. The log can be read once its GTIDs follow each other: set replica_preserve_commit_order = ON on a replica, and execute the missing ones. ${RESET_HINT}`,
   );
 }

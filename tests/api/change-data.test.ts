@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
-import { changeReaders } from '../../db/schema/index.ts';
+import { changeReaders, connections } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { type Cluster, startCluster } from '../bench/cluster.ts';
 import { testApi } from '../support/api.ts';
@@ -254,6 +254,29 @@ describe('a continuous schedule', () => {
     await call('DELETE', `/connections/${connection.id}`);
     await until(() => isReleased(stream));
     expect(await kept(stream)).toEqual(GONE);
+  });
+
+  test('begins its next run at once when it is changed, whatever the pause after failures', async () => {
+    await source`create table waiting (id int primary key)`;
+    const connection = await follow('waiting', { connection: continuous });
+    const shown = async () => (await call('GET', `/connections/${connection.id}`)).body;
+    await until(async () => (await target`select to_regclass('waiting') as there`)[0]!.there !== null);
+    await update(connection, { status: 'paused' });
+    await until(async () => (await shown()).active_run_id === null);
+    await source`select pg_drop_replication_slot(${slotName(await streamOf(connection))})`;
+    await source`insert into waiting values (1)`;
+    await update(connection, { status: 'active' });
+    await until(async () => {
+      const { active_run_id, last_run } = await shown();
+      return active_run_id === null && last_run.status === 'failed';
+    });
+    const next_run_at = new Date(Date.now() + 3_600_000).toISOString();
+    await deps.db.update(connections).set({ next_run_at }).where(eq(connections.id, connection.id));
+    expect((await reset(connection)).status).toBe(200);
+    await until(async () => (await idsOf('waiting')).length === 1);
+    await update(connection, { status: 'paused' });
+    await until(async () => (await shown()).active_run_id === null);
+    await call('DELETE', `/connections/${connection.id}`);
   });
 
   test('400: continuous_unsupported without a log, or for a destination without common commits', async () => {

@@ -1,6 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import { type ConnectionRow, connections } from '../../../db/schema/index.ts';
-import { checkSchedule } from '../../pipeline/schedule.ts';
+import { checkSchedule, isContinuous } from '../../pipeline/schedule.ts';
 import { reviewText } from '../../pipeline/schema-summary.ts';
 import { ApiError, badRequest, RequestShapeError } from '../../platform/errors.ts';
 import type { Ctx } from '../../api/procedure.ts';
@@ -72,7 +72,11 @@ export async function updateConnection(
   }
   const changed_fields = Object.keys(changes).filter((key) => !DERIVED.includes(key));
   changed_fields.push(...(await updateStreams(ctx, connection, input)));
-  if (changed_fields.length > 0) await store(ctx, connection, { changes, changed_fields });
+  if (changed_fields.length === 0) return getConnection(ctx, { connection_id: id });
+  const { schedule, status } = { ...connection, ...changes };
+  // After failures the next run may be 20 minutes away, which the change may solve.
+  if (isContinuous(schedule) && status === 'active') changes.next_run_at ??= ctx.deps.now().toISOString();
+  await store(ctx, connection, { changes, changed_fields });
   return getConnection(ctx, { connection_id: id });
 }
 

@@ -190,10 +190,10 @@ describe('only one place', () => {
     expect(outside(/^db\/schema\//, /\$inferSelect/)).toEqual([]);
   });
 
-  test('reads the environment: one for the service, one for the command line, one for the single file', () => {
+  test('reads the environment: one for the service, one for its runtime, one for the command line, one for the single file', () => {
     // Samples of code read it as text.
     const home =
-      /^(client\/cli\/settings|client\/console\/as-code\/samples|server\/http\/docs\/reference\/samples|server\/platform\/config|server\/deploy\/launcher)\.ts$/;
+      /^(client\/cli\/settings|client\/console\/as-code\/samples|server\/http\/docs\/reference\/samples|server\/platform\/(config|tune-runtime)|server\/deploy\/launcher)\.ts$/;
     expect(outside(home, /process\.env|Bun\.env|import\.meta\.env/)).toEqual([]);
   });
 

@@ -1,6 +1,7 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
+import { RUNTIME_SETTINGS } from '../server/platform/tune-runtime.ts';
 import { FRUGAL } from './support/compiler.ts';
 import { fastFolder } from './support/fast-folder.ts';
 import { readTestReport } from './support/test-report.ts';
@@ -33,6 +34,8 @@ const FOR_SHORT_RUNS = {
   MIMALLOC_SCAVENGER: '0',
   MIMALLOC_PURGE_DELAY: '-1',
   MIMALLOC_PURGE_HOLES: '0',
+  // Otherwise each process of the service would start over with it.
+  ...RUNTIME_SETTINGS,
 };
 const tally = { passed: 0, failed: 0, skipped: 0 };
 /** Told once more at the end: whoever reads the last lines alone knows what failed. */

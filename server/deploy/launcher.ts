@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { RUNTIME_SETTINGS } from '../platform/tune-runtime.ts';
 
 /**
  * The start of the single file: unpacks the service once, and becomes it. The file contains the runtime, too, which
@@ -25,7 +26,8 @@ export async function launch(archive: string, version: string): Promise<void> {
   // Settings of the working folder are not those of the service.
   const options = ['--no-env-file', `--config=${join(folder, 'bunfig.toml')}`];
   const env = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== undefined));
-  process.execve!(process.execPath, [process.execPath, ...options, program, ...words], { ...env, BUN_BE_BUN: '1' });
+  const settings = { ...RUNTIME_SETTINGS, ...env, BUN_BE_BUN: '1' };
+  process.execve!(process.execPath, [process.execPath, ...options, program, ...words], settings);
 }
 
 async function unpack(archive: string, folder: string): Promise<void> {

@@ -29,6 +29,10 @@ export function wakeLater(loop: Loop, { every_ms, jitter }: { every_ms: number; 
   return () => clearTimeout(timer);
 }
 
+/** A timer that takes its turn with the loops. @returns a function that prevents it */
+export const stepLater = (start: () => void, ms: number): (() => void) =>
+  wakeLater({ place: nextPlace(), start }, { every_ms: ms, jitter: 0 });
+
 /** @returns a function that leaves the step */
 function joinStep(at: number, loop: Loop): () => void {
   const step = steps.get(at) ?? openStep(at);

@@ -8,6 +8,7 @@ import { periodic } from '../platform/periodic.ts';
 import { ALL_JOBS, type JobDefinition } from './jobs.ts';
 import { prepareRepeated } from './prepare-statements.ts';
 import { renewStatistics } from './renew-statistics.ts';
+import { STEP_CLOCK } from './step-clock.ts';
 
 export interface SendOptions {
   /** The job does not start before this instant, or for this many seconds by the database's clock. */
@@ -137,6 +138,7 @@ function createBoss({ url, log, supervise }: { url: string; log: Logger; supervi
     useListenNotify: true,
     schedule: false,
     supervise,
+    clock: STEP_CLOCK,
     ...SUPERVISION,
   });
   prepareRepeated(boss.getDb());

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { periodic } from '../../server/platform/periodic.ts';
 import { nextTurn } from '../../server/platform/steps.ts';
+import { STEP_CLOCK } from '../../server/queue/step-clock.ts';
 import { until } from '../support/until.ts';
 
 /** Work that takes until it is let go, and counts its turns. */
@@ -88,6 +89,22 @@ test('loops take their turns in the order in which they were created, however lo
   release();
   await stopped;
   expect(begun.slice(5)).toEqual(['first', 'second', 'third']);
+});
+
+test('timers of the queue of a second or more take their turns with the loops', async () => {
+  const begun: string[] = [];
+  const note = (what: string) => () => void begun.push(what);
+  const loop = periodic(async () => note('loop')(), { every_ms: 1000, onError: () => {} });
+  const interval = STEP_CLOCK.setInterval(note('interval'), 1000);
+  STEP_CLOCK.clearTimeout(STEP_CLOCK.setTimeout(note('cleared'), 1000));
+  STEP_CLOCK.setTimeout(note('timeout'), 1000);
+  STEP_CLOCK.setTimeout(note('short'), 1);
+  await until(() => begun.length >= 6);
+  STEP_CLOCK.clearInterval(interval);
+  expect(begun).toEqual(['short', 'loop', 'interval', 'timeout', 'loop', 'interval']);
+  await until(() => begun.length >= 8);
+  await loop.stop();
+  expect(begun.slice(6)).toEqual(['loop', 'loop']);
 });
 
 test('a turn that fails is reported once, and the loop goes on', async () => {

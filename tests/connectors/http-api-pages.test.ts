@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { linkTarget } from '../../server/connectors/kits/rest/link-header.ts';
+import { prefetched } from '../../server/connectors/kits/rest/prefetch-pages.ts';
 import { type Answering, json, makeItems, paged, startHttpServer } from '../support/http-server.ts';
 import { readAll } from './http-support.ts';
 
@@ -157,6 +158,80 @@ describe('pages whose place is known beforehand', () => {
     server.on('/few', paged.byNumber(many.slice(0, 300)));
     await read({ ...byNumber('/few'), pagination: { type: 'page_number' } }, { rate_limit: { concurrency: 4 } });
     expect(askedOf('/few').map(({ query }) => query.page)).toEqual(['1', '2', '3', '4']);
+  });
+});
+
+describe('a token that the text of a response shows', () => {
+  const pages = Array.from({ length: 8 }, (_, at) => ({ id: at, next: at < 7 ? String(at + 1) : null }));
+  const stream = (path: string) => ({
+    request: { path, query: { at: '{{ page.token }}' } },
+    records: 'items',
+    pagination: { type: 'cursor', token: 'next' },
+    infer_records: 1,
+  });
+  const askedFor = (path: string) =>
+    server.seen.filter((one) => one.path === path).map(({ query }) => query.at ?? 'first');
+  const order = ['first', '1', '2', '3', '4', '5', '6', '7'];
+
+  test('is asked for before the response is read, once that was right', async () => {
+    const stepsOf = async (more: { max_ahead?: number }) => {
+      const steps: string[] = [];
+      const fetch = async (position: number) => {
+        for (let prepared = 0; prepared < 20; prepared += 1) await Promise.resolve();
+        steps.push(`request ${position}`);
+        const next = position < 4 ? position + 1 : null;
+        const readIt = () => {
+          steps.push(`read ${position}`);
+          return { page: position, next };
+        };
+        return Object.assign(readIt, { foresee: () => next });
+      };
+      for await (const page of prefetched({ first: 1, fetch, signal: new AbortController().signal, ...more }))
+        steps.push(`page ${page}`);
+      return steps;
+    };
+    const begun = ['request 1', 'read 1', 'request 2', 'page 1'];
+    const early = ['request 3', 'read 2', 'page 2', 'request 4', 'read 3', 'page 3', 'read 4', 'page 4'];
+    expect(await stepsOf({ max_ahead: 2 })).toEqual([...begun, ...early]);
+    // Where requests are limited, none is spent on a guess.
+    const late = ['read 2', 'request 3', 'page 2', 'read 3', 'request 4', 'page 3', 'read 4', 'page 4'];
+    expect(await stepsOf({})).toEqual([...begun, ...late]);
+  });
+
+  test('costs no request where another member has its name', async () => {
+    server.on('/behind', ({ query }) => {
+      const { id, next } = pages[Number(query.at ?? 0)]!;
+      return Response.json({ next, items: [{ id, next: 'no page' }] });
+    });
+    const { rows } = await read(stream('/behind'));
+    expect(idsOf(rows)).toEqual(order.map((_, at) => String(at)));
+    expect(askedFor('/behind').filter((at) => !order.includes(at))).toEqual([]);
+  });
+
+  test('is read from the response where the text has misled', async () => {
+    server.on('/misled', ({ query }) => {
+      if (query.at === 'no page') return Response.json({}, { status: 400 });
+      const { id, next } = pages[Number(query.at ?? 0)]!;
+      const more = id >= 3 ? { about: { next: 'no page' } } : {};
+      return Response.json({ items: [{ id }], next, ...more });
+    });
+    const { rows } = await read(stream('/misled'));
+    expect(idsOf(rows)).toEqual(order.map((_, at) => String(at)));
+    expect(askedFor('/misled').filter((at) => !order.includes(at))).toEqual(['no page']);
+  });
+
+  test.each([
+    ['a text with escapes', 'a"\\/\u00e9'],
+    ['a text with other characters', 'é {}/?'],
+    ['an integer', 9_007_199_254_740_991],
+    ['a number with places', 1.5],
+  ])('%s', async (_, token) => {
+    server.on('/token', ({ query }) => {
+      const at = query.at === undefined ? 0 : query.at === String(token) ? 1 : 2;
+      return Response.json({ items: [{ id: at }], next: at < 1 ? token : null });
+    });
+    const { rows } = await read(stream('/token'));
+    expect(idsOf(rows)).toEqual(['0', '1']);
   });
 });
 

@@ -142,7 +142,9 @@ function pageFetcher(api: Api, stream: StreamDefinition, { scope, download }: Re
   const fetch = async (position: Position): Promise<ReadResponse<RecordPage, Position>> => {
     const request = requestFor(position);
     const response = await api.client.send(request, { statuses: ends, errorIn: judge.errorIn });
-    return () => read(position, response);
+    return Object.assign(() => read(position, response), {
+      foresee: () => paginator.foresee(position, response.text),
+    });
   };
   return { first: paginator.first, fetch, predict: paginator.predict, requestFor };
 }

@@ -2,7 +2,7 @@ import { ConfigurationError } from '../../contract/errors.ts';
 import { digitsOf } from '../../cells/json-cells.ts';
 import { linkTarget } from './link-header.ts';
 import { PageGuard } from './page-guard.ts';
-import { selectorOf } from './selector.ts';
+import { plainPath, selectorOf } from './selector.ts';
 import type { HttpResponse } from './send.ts';
 
 /** When the pages of a request end. */
@@ -49,22 +49,28 @@ export interface Paginator {
   next(position: Position, page: PageSeen): Position | null;
   /** The next position as far as it is known without the response; null: only the response has it. */
   predict(position: Position): Position | null;
+  /** The next position as the text of the response names it; null: unknown. Another part of the text may look like it. */
+  foresee(position: Position, text: string): Position | null;
 }
 
 /** @param allowed origins that the URL of a next page may have */
 export function createPaginator(pagination: Pagination, allowed: ReadonlySet<string>): Paginator {
   const number = pagination.type === 'page_number' ? pagination.start : 1;
   const first: Position = { index: 0, token: null, number, offset: 0, address: null };
-  if (pagination.type === 'none') return { first, next: () => null, predict: () => null };
+  if (pagination.type === 'none') return { first, next: () => null, predict: () => null, foresee: () => null };
   const hasMore = pagination.has_more === undefined ? null : selectorOf(pagination.has_more);
   const step = stepOf(pagination, allowed);
   const guard = new PageGuard(pagination.max_pages);
   const predicted = predictionOf(pagination);
+  const tokenIn = tokenFinder(pagination);
+  const after = (position: Position, moved: Partial<Position> | null): Position | null =>
+    moved && position.index + 1 < pagination.max_pages ? { ...position, ...moved, index: position.index + 1 } : null;
   return {
     first,
-    predict(position) {
-      const moved = position.index + 1 < pagination.max_pages ? predicted(position) : null;
-      return moved && { ...position, ...moved, index: position.index + 1 };
+    predict: (position) => after(position, predicted(position)),
+    foresee(position, text) {
+      const token = tokenIn(text);
+      return after(position, token === null ? null : { token });
     },
     next(position, page) {
       if (hasMore && isEmpty(hasMore(page.json))) return null;
@@ -113,6 +119,25 @@ function predictionOf(pagination: Paginated): (position: Position) => Partial<Po
   if (pagination.type === 'page_number') return ({ number }) => ({ number: number + 1 });
   const size = pagination.type === 'offset' ? pagination.size : null;
   return ({ offset }) => (size === null ? null : { offset: offset + size });
+}
+
+/** The value of a member of JSON: a text without escapes, or an integer. */
+const MEMBER_VALUE = /^\s*:\s*(?:"([^"\\]+)"|(-?\d{1,15}))\s*[,}]/;
+const MAX_TOKEN_LENGTH = 4096;
+
+/** Finds the token in the text of a response where it alone decides whether there is a next page. */
+function tokenFinder(pagination: Paginated): (text: string) => string | null {
+  const isAlone = pagination.type === 'cursor' && pagination.has_more === undefined && pagination.stop === 'empty_page';
+  const name = isAlone ? plainPath(pagination.token)?.at(-1) : undefined;
+  if (name === undefined) return () => null;
+  const key = `"${name}"`;
+  return (text) => {
+    const at = text.lastIndexOf(key);
+    if (at < 0) return null;
+    const from = at + key.length;
+    const found = MEMBER_VALUE.exec(text.slice(from, from + MAX_TOKEN_LENGTH));
+    return found?.[1] ?? found?.[2] ?? null;
+  };
 }
 
 function textOf(value: unknown): string | null {

@@ -1,10 +1,16 @@
+import { setImmediate } from 'node:timers/promises';
+
 export interface Fetched<Page, Position> {
   page: Page;
   next: Position | null;
 }
 
 /** Reads a response that has arrived. Called in the order of the pages. */
-export type ReadResponse<Page, Position> = () => Fetched<Page, Position>;
+export interface ReadResponse<Page, Position> {
+  (): Fetched<Page, Position>;
+  /** What the next position seems to be, before the response is read; null: unknown. It may be wrong. */
+  foresee?(): Position | null;
+}
 
 interface Paging<Page, Position> {
   first: Position;
@@ -16,12 +22,19 @@ interface Paging<Page, Position> {
   signal: AbortSignal;
 }
 
+/**
+ * Steps that need no network prepare a request. Without this pause they would come after the work on the current page, and
+ * the service would wait meanwhile: pages of 5,000 records from one that takes 20 ms took 1.3 to 1.5 times as long.
+ */
+const untilSent = setImmediate;
+
 /** After this many pages one more is requested ahead, so that the pages requested in vain stay a small share. */
 const PAGES_PER_PAGE_AHEAD = 4;
 
 /**
  * Pages in order. The next one is requested while the consumer works on the current one; where positions can be
- * predicted, several are. Requests past the last page are discarded, even when they fail.
+ * predicted, several are; where they can be foreseen, before the response is read, once that was right for the page
+ * before. Requests past the last page are discarded, even when they fail.
  */
 export async function* prefetched<Page, Position>(paging: Paging<Page, Position>): AsyncGenerator<Page> {
   const { first, fetch, predict = () => null, max_ahead = 1, signal } = paging;
@@ -33,6 +46,7 @@ export async function* prefetched<Page, Position>(paging: Paging<Page, Position>
   };
   let pending = [request(first)];
   let isPredictable = true;
+  let isForeseeable = false;
   const fill = (index: number) => {
     const depth = isPredictable ? Math.min(max_ahead, 1 + Math.floor(index / PAGES_PER_PAGE_AHEAD)) : 1;
     for (let last = pending.at(-1); last && pending.length < depth; last = pending.at(-1)) {
@@ -47,12 +61,19 @@ export async function* prefetched<Page, Position>(paging: Paging<Page, Position>
     if (!current) return;
     const read = await current.response;
     signal.throwIfAborted();
+    const foreseen = (isPredictable && max_ahead > 1 && read.foresee?.()) || null;
+    if (foreseen && isForeseeable && pending.length === 0) {
+      pending.push(request(foreseen));
+      await untilSent();
+    }
     const { page, next } = read();
+    isForeseeable = foreseen !== null && isSame(foreseen, next);
     if (next === null) pending = [];
     else if (!pending[0] || !isSame(pending[0].position, next)) {
       // Wrong once, for example where pages are not full: further predictions would be wrong too.
       if (pending[0]) isPredictable = false;
       pending = [request(next)];
+      await untilSent();
     }
     yield page;
   }

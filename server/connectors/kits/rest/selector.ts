@@ -36,10 +36,14 @@ function search(expression: Expression, json: unknown): unknown {
 
 const PLAIN = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/;
 
+/** The names of an expression that is only a path; null for any other. */
+export const plainPath = (text: string): string[] | null => (PLAIN.test(text) ? text.split('.') : null);
+
 /** A compiled JMESPath expression, or what is wrong with it. Numbers kept as raw JSON pass through unchanged. */
 export function compileSelector(text: string): { select: Selector; problem: null } | { select: null; problem: string } {
   if (text === '@') return { select: (json) => json, problem: null };
-  if (PLAIN.test(text)) return { select: pathSelector(text.split('.')), problem: null };
+  const path = plainPath(text);
+  if (path) return { select: pathSelector(path), problem: null };
   let expression: Expression;
   try {
     expression = compile(text);

@@ -94,6 +94,15 @@ test('connections of a pool ask for types once, and all of them read arrays', as
   expect(asked.filter((query) => query.includes('typarray'))).toHaveLength(1);
 });
 
+test.each([true, false])('every connection of a pool can be reserved, with fetch_types %p', async (fetch_types) => {
+  const pool = postgres(url, { max: 2, fetch_types });
+  const reserved = [await pool.reserve(), await pool.reserve()];
+  const pids = await Promise.all(reserved.map(async (one) => (await one`select pg_backend_pid() as pid`)[0]!.pid));
+  expect(new Set(pids).size).toBe(2);
+  for (const one of reserved) one.release();
+  await pool.end();
+});
+
 test('the clock of the database is read again and again while work waits for its server', async () => {
   let reads = 0;
   const askTime: typeof database.askTime = (options) => {

@@ -18,7 +18,8 @@ test('a process starts over with the settings of the runtime, as the same proces
      console.log('end');`,
   );
   const linesOf = async (set: string | undefined) => {
-    const env = { ...process.env, [name]: set };
+    // Options from there would be among those of the command as well.
+    const env = { ...process.env, BUN_OPTIONS: undefined, [name]: set };
     const child = Bun.spawn([process.execPath, '--no-env-file', program, 'all', '--no-wait'], { env, stdout: 'pipe' });
     const lines = (await new Response(child.stdout).text()).trim().split('\n');
     expect(await child.exited).toBe(0);

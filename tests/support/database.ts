@@ -171,5 +171,5 @@ async function adminOf(server?: Pick<OwnServer, 'url'>): Promise<postgres.Sql> {
   return admin;
 }
 
-const openAdmin = (url: string, options: postgres.Options<Record<never, never>> = {}) =>
+const openAdmin = (url: string, options: { idle_timeout?: number } = {}) =>
   postgres(url, { max: 1, onnotice: () => {}, max_lifetime: null, fetch_types: false, ...options });

@@ -356,22 +356,26 @@ describe('a continuous connection', () => {
     };
     const seen = new Set<string>();
     await until(async () => seen.add(await look()).size > 30);
+    const before = await runsOf(pipeline);
     await change(pipeline, { description: 'changed' });
-    await until(async () => (seen.add(await look()), (await runsOf(pipeline)).length === 2));
+    await until(async () => (seen.add(await look()), (await runsOf(pipeline)).length > before.length));
     const again = new Set<string>();
     await until(async () => again.add(await look()).size > 10);
     goesOn.transfers = false;
     await transferring;
     expect([...totals]).toEqual(['4000']);
-    const [first, second] = await runsOf(pipeline);
-    expect([first!.status, first!.trigger_type, second!.status]).toEqual(['succeeded', 'schedule', 'running']);
+    const runs = await runsOf(pipeline);
+    const last = runs.pop();
+    expect(runs.length).toBeGreaterThanOrEqual(before.length);
+    for (const one of runs) expect([one.status, one.trigger_type]).toEqual(['succeeded', 'schedule']);
+    expect(last!.status).toBe('running');
     await arrives('select sum(n)::int as n from flow.giro');
     await compare('flow', ['giro', 'savings']);
     await change(pipeline, { status: 'paused' });
-    expect((await runEnded(service, second!.id)).status).toBe('succeeded');
-    const streams = await getStreamRuns(service, second!.id);
+    expect((await runEnded(service, last!.id)).status).toBe('succeeded');
+    const streams = await getStreamRuns(service, last!.id);
     expect(streams.map(({ status }) => status)).toEqual(['succeeded', 'succeeded']);
-    expect(await runsOf(pipeline)).toHaveLength(2);
+    expect((await runsOf(pipeline)).at(-1)!.id).toBe(last!.id);
   });
 
   test('goes on while a table is copied, and without one that cannot be applied', async () => {

@@ -26,14 +26,11 @@ const SLOWEST = 30;
 const TEST_PROCESSES = 4;
 /**
  * Tests and their processes are short. The last tier of the engine, which compiles for long runs, took a sixth of their
- * processor time, collections of garbage by the clock 6 to 15 %, and giving free memory back, only to take it again, 10 %.
+ * processor time, and collections of garbage by the clock 6 to 15 %.
  */
 const FOR_SHORT_RUNS = {
   BUN_JSC_useFTLJIT: '0',
   BUN_GC_TIMER_DISABLE: '1',
-  MIMALLOC_SCAVENGER: '0',
-  MIMALLOC_PURGE_DELAY: '-1',
-  MIMALLOC_PURGE_HOLES: '0',
   // Otherwise each process of the service would start over with it.
   ...RUNTIME_SETTINGS,
 };

@@ -2,7 +2,8 @@ import type { ReadyStream, StoredRunError } from '../../db/schema/index.ts';
 
 /** How an attempt at a stream ended. */
 export type Outcome =
-  | { kind: 'succeeded' }
+  /** `rolled_over`: a continuous run has ended wherever in the log it was. */
+  | { kind: 'succeeded'; rolled_over?: boolean }
   /** The new table is complete at the destination, and is published with those of the other streams. */
   | { kind: 'ready'; ready: ReadyStream }
   | { kind: 'stopped' }

@@ -205,8 +205,8 @@ test('checkpoints and freshness of streams lock them in one order, so that neith
   const counts = { rows_loaded: 1, rows_updated: 0, rows_deleted: 0, bytes_loaded: 1, rows_rejected: 0 };
   const checkpoint = (claim: Claim) => ({ claim, state: { cursor: '1' }, state_version: 1, counts });
   const works = [
-    () => recordCheckpoints(db, claims.map(checkpoint).reverse()),
-    () => recordFreshness(db, [...ids].reverse(), new Date()),
+    () => recordCheckpoints(db, claims.map(checkpoint).toReversed()),
+    () => recordFreshness(db, ids.toReversed(), new Date()),
   ];
   for (const work of works) {
     const { running } = await db.transaction(async (tx) => {

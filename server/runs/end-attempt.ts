@@ -75,7 +75,7 @@ export async function endAttempt(
     if (recordsDeliveries(claim)) await forgetDeliveries(db, stream.id);
     if (outcome.kind === 'succeeded') await recordSuccess(db, claim);
     if (outcome.kind === 'failed') {
-      await recordFailure(db, claim, outcome.error);
+      if (!outcome.of_stream) await recordFailure(db, claim, outcome.error);
       await rediscoverChanged(db, queue, { claim, error: outcome.error });
     }
   }

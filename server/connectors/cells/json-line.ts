@@ -7,48 +7,41 @@ export function jsonErrorAt(text: string): number {
   return errors[0]?.offset ?? text.length;
 }
 
-/** A number that a double may not represent, at the position of a value: 16 digits or an exponent of three digits. */
-const RISKY_NUMBER = /(?:^|[[:,])\s*-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
-const PLACES = 16;
+/** A number that a double may not represent: 16 digits or an exponent of three digits. */
+const RISKY_NUMBER = /^-?\d(?:[\d.]{15}|[\d.]*[eE][+-]?\d{3})/;
+/** The shortest one is `1e100`. */
+const MIN_LENGTH = 5;
+const MAX_SAFE_LENGTH = 15;
 
-const isPlace = (text: string, at: number) => {
-  const code = text.charCodeAt(at);
-  return (code >= 48 && code <= 57) || code === 46;
-};
+/** The characters of numbers, by code. */
+const IN_NUMBERS = new Uint8Array(128);
+for (const character of '0123456789.+-eE') IN_NUMBERS[character.charCodeAt(0)] = 1;
+/** Set in the codes of letters only. */
+const LETTER = 0x40;
 
-/** Whether the text has 16 digits and points in a row. Checking every 16th character finds every such run. */
-function hasLongNumber(text: string): boolean {
-  for (let at = PLACES - 1; at < text.length; at += PLACES) {
-    if (!isPlace(text, at)) continue;
+/**
+ * Whether the text may have a number that a double does not represent. Checking every fifth character finds all of them,
+ * in half the time of a regular expression for the whole text.
+ */
+function isRisky(text: string): boolean {
+  for (let at = MIN_LENGTH - 1; at < text.length; at += MIN_LENGTH) {
+    if (IN_NUMBERS[text.charCodeAt(at)] !== 1) continue;
+    let letters = 0;
     let from = at;
-    let to = at + 1;
-    while (from > 0 && isPlace(text, from - 1)) from -= 1;
-    while (to < text.length && isPlace(text, to)) to += 1;
-    if (to - from >= PLACES) return true;
+    for (; IN_NUMBERS[text.charCodeAt(from - 1)] === 1; from -= 1) letters |= text.charCodeAt(from - 1);
+    for (; IN_NUMBERS[text.charCodeAt(at)] === 1; at += 1) letters |= text.charCodeAt(at);
+    const isSafe = (letters & LETTER) === 0 && at - from <= MAX_SAFE_LENGTH;
+    if (!isSafe && RISKY_NUMBER.test(text.slice(from, at)) && isValueAt(text, from)) return true;
   }
   return false;
 }
 
-const isDigit = (code: number) => code >= 48 && code <= 57;
-
-/** Whether the text has an exponent of three digits. Checking every third character finds every such run. */
-function hasLargeExponent(text: string): boolean {
-  for (let at = 2; at < text.length; at += 3) {
-    if (!isDigit(text.charCodeAt(at))) continue;
-    let from = at;
-    while (isDigit(text.charCodeAt(from - 1))) from -= 1;
-    while (isDigit(text.charCodeAt(at + 1))) at += 1;
-    if (at - from < 2) continue;
-    const before = text.charCodeAt(from - 1);
-    const isSign = before === 43 || before === 45;
-    const letter = isSign ? text.charCodeAt(from - 2) : before;
-    if (letter === 69 || letter === 101) return true;
-  }
-  return false;
+/** Whether a value begins at this position, except in a string. */
+function isValueAt(text: string, from: number): boolean {
+  let before = from - 1;
+  while (/\s/.test(text.charAt(before))) before -= 1;
+  return before < 0 || '[:,'.includes(text.charAt(before));
 }
-
-/** The two quick checks rule out nearly all texts, at a fraction of the cost of the exact one. */
-const isRisky = (text: string) => (hasLongNumber(text) || hasLargeExponent(text)) && RISKY_NUMBER.test(text);
 
 // The proposal "JSON.parse source text access" is implemented by the engine, but missing in the types.
 const { rawJSON, isRawJSON } = JSON as unknown as {

@@ -26,23 +26,57 @@ export function jsonCell(value: unknown, type: LogicalType): Cell | undefined {
   return normalize ? normalize(value) : value;
 }
 
-/** `jsonCell` for one type and values that are not null. Checks the most common case first. */
-export function jsonCellOf(type: LogicalType): (value: unknown) => Cell | undefined {
-  switch (type) {
-    case 'string':
-      return (value) => (typeof value === 'string' ? value : jsonCell(value, type));
-    case 'integer':
-      return (value) => (Number.isSafeInteger(value) ? String(value) : jsonCell(value, type));
-    case 'number':
-      return (value) => (Number.isFinite(value) ? String(value) : jsonCell(value, type));
-    case 'boolean':
-      return (value) => (value === true ? 'true' : value === false ? 'false' : undefined);
-    case 'json':
-      return (value) => JSON.stringify(value);
-    default:
-      return (value) => jsonCell(value, type);
-  }
+export interface JsonColumn {
+  records: readonly Record<string, unknown>[];
+  /** Of the field. */
+  name: string;
+  rows: (Cell | undefined)[][];
+  /** Where the rows have the column. */
+  at: number;
+  /** Converts values that the loop of a type does not: those of another type, and absent ones. */
+  toCell(value: unknown): Cell | undefined;
 }
+
+/** Writes the cells of one field of all records into their rows. */
+export type FillColumn = (column: JsonColumn) => void;
+
+/**
+ * One loop for each type, which the engine compiles for the most common values of this type: one loop over rows that calls
+ * a function for each cell takes a quarter more time.
+ */
+const FILLS: Partial<Record<LogicalType, FillColumn>> = {
+  string({ records, name, rows, at, toCell }) {
+    for (let row = 0; row < records.length; row += 1) {
+      const value = records[row]![name];
+      rows[row]![at] = typeof value === 'string' ? value : toCell(value);
+    }
+  },
+  integer({ records, name, rows, at, toCell }) {
+    for (let row = 0; row < records.length; row += 1) {
+      const value = records[row]![name];
+      rows[row]![at] = Number.isSafeInteger(value) ? String(value) : toCell(value);
+    }
+  },
+  number({ records, name, rows, at, toCell }) {
+    for (let row = 0; row < records.length; row += 1) {
+      const value = records[row]![name];
+      rows[row]![at] = Number.isFinite(value) ? String(value) : toCell(value);
+    }
+  },
+  json({ records, name, rows, at, toCell }) {
+    for (let row = 0; row < records.length; row += 1) {
+      const value = records[row]![name];
+      rows[row]![at] = typeof value === 'object' && value !== null ? JSON.stringify(value) : toCell(value);
+    }
+  },
+};
+
+export const fillAny: FillColumn = ({ records, name, rows, at, toCell }) => {
+  for (let row = 0; row < records.length; row += 1) rows[row]![at] = toCell(records[row]![name]);
+};
+
+/** For values that `jsonCell` converts. */
+export const fillOf = (type: LogicalType): FillColumn => FILLS[type] ?? fillAny;
 
 /** The narrowest type of a value; null for null. */
 export function jsonType(value: unknown): LogicalType | null {

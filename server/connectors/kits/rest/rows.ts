@@ -1,14 +1,16 @@
 import type { Cell, ConnectorContext, LogicalType, ReadRequest } from '../../contract/connector.ts';
 import { DataError } from '../../contract/errors.ts';
 import { NORMALIZERS } from '../../cells/normalizers.ts';
-import { digitsOf, jsonCell, jsonCellOf } from '../../cells/json-cells.ts';
+import { digitsOf, type FillColumn, fillAny, fillOf, jsonCell } from '../../cells/json-cells.ts';
 import { instantText, parseTime, timestampText } from '../../cells/timestamp-text.ts';
 import type { ApiRecord, RecordPage } from './records.ts';
 
 interface Column {
   name: string;
   type: LogicalType;
+  /** Undefined: the value does not fit. */
   toCell(value: unknown): Cell | undefined;
+  fill: FillColumn;
 }
 
 export interface RowReader {
@@ -45,27 +47,34 @@ export function rowReader(stream: ColumnSource, { stream: schema, columns }: Rea
       'value_does_not_fit',
       `${stream.name}, ${where}, field "${name}": the value is not of type ${type}. ${stream.remedy}`,
     );
+  const replaceMisfits = (rows: (Cell | undefined)[][], at: number, page: number) => {
+    for (const [record, row] of rows.entries()) {
+      if (row[at] !== undefined) continue;
+      const column = wanted[at] as Column;
+      if (!stream.misfit) throw misfit(column, `page ${page + 1}, record ${record + 1}`);
+      stream.misfit(column.name);
+      row[at] = null;
+    }
+  };
   return {
     unknown,
     rows({ records, index }) {
       // The first record stands for its page: looking at the keys of all of them would cost a third of the time.
       for (const name in records[0]) if (!all.has(name)) unknown.add(name);
-      const rows: Cell[][] = new Array(records.length);
-      for (let at = 0; at < records.length; at += 1) {
-        const record = records[at] as ApiRecord;
-        const row: Cell[] = new Array(wanted.length);
-        for (let column = 0; column < wanted.length; column += 1) {
-          const { name, toCell } = wanted[column] as Column;
-          const value = record[name];
+      const rows: (Cell | undefined)[][] = new Array(records.length);
+      for (let at = 0; at < records.length; at += 1) rows[at] = new Array(wanted.length);
+      for (let at = 0; at < wanted.length; at += 1) {
+        const { name, toCell, fill } = wanted[at] as Column;
+        let fits = true;
+        const toKnownCell = (value: unknown) => {
           const cell = value === undefined || value === null ? null : toCell(value);
-          if (cell === undefined && !stream.misfit)
-            throw misfit(wanted[column] as Column, `page ${index + 1}, record ${at + 1}`);
-          if (cell === undefined) stream.misfit?.(name);
-          row[column] = cell ?? null;
-        }
-        rows[at] = row;
+          if (cell === undefined) fits = false;
+          return cell;
+        };
+        fill({ records, name, rows, at, toCell: toKnownCell });
+        if (!fits) replaceMisfits(rows, at, index);
       }
-      return rows;
+      return rows as Cell[][];
     },
     cell(record, name) {
       const column = all.get(name) ?? columnOf(stream, name, 'string');
@@ -82,9 +91,11 @@ const MICROS_PER_UNIT: Record<string, number> = { 'unix-time': 1_000_000, 'unix-
 
 function columnOf(stream: ColumnSource, name: string, type: LogicalType): Column {
   const unit = MICROS_PER_UNIT[stream.format(name) ?? ''];
-  if (unit !== undefined) return { name, type, toCell: (value) => unixCell(value, unit) };
-  if (type === 'string' || !stream.isDeclared(name)) return { name, type, toCell: jsonCellOf(type) };
-  return { name, type, toCell: (value) => declaredCell(value, type, () => stream.cut?.(name)) };
+  if (unit !== undefined) return { name, type, toCell: (value) => unixCell(value, unit), fill: fillAny };
+  if (type === 'string' || !stream.isDeclared(name))
+    return { name, type, toCell: (value) => jsonCell(value, type), fill: fillOf(type) };
+  const cut = () => stream.cut?.(name);
+  return { name, type, toCell: (value) => declaredCell(value, type, cut), fill: fillAny };
 }
 
 /** For a declared type, numbers may come as text, and empty text is NULL. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { linkTarget } from '../../server/connectors/kits/rest/link-header.ts';
+import { createPaginator } from '../../server/connectors/kits/rest/pagination.ts';
 import { prefetched } from '../../server/connectors/kits/rest/prefetch-pages.ts';
 import { type Answering, json, makeItems, paged, startHttpServer } from '../support/http-server.ts';
 import { readAll } from './http-support.ts';
@@ -161,7 +162,7 @@ describe('pages whose place is known beforehand', () => {
   });
 });
 
-describe('a token that the text of a response shows', () => {
+describe('a next page that the unread response names', () => {
   const pages = Array.from({ length: 8 }, (_, at) => ({ id: at, next: at < 7 ? String(at + 1) : null }));
   const stream = (path: string) => ({
     request: { path, query: { at: '{{ page.token }}' } },
@@ -196,6 +197,22 @@ describe('a token that the text of a response shows', () => {
     // Where requests are limited, none is spent on a guess.
     const late = ['read 2', 'request 3', 'page 2', 'read 3', 'request 4', 'page 3', 'read 4', 'page 4'];
     expect(await stepsOf({})).toEqual([...begun, ...late]);
+  });
+
+  test('is known from a Link header, if it leads to an allowed origin', () => {
+    const url = new URL('https://api.example.com/items');
+    const next = (link: string | null, more: { has_more?: string } = {}) => {
+      const stop = { stop: 'empty_page', size: null, max_pages: 10, ...more } as const;
+      const paginator = createPaginator({ type: 'link_header', rel: 'next', ...stop }, new Set([url.origin]));
+      const headers = new Headers(link === null ? {} : { link });
+      const found = paginator.foresee(paginator.first, { status: 200, headers, text: '{', bytes: 1, url });
+      return found && found.address?.href;
+    };
+    expect(next('</items?page=2>; rel="next"')).toBe('https://api.example.com/items?page=2');
+    expect(next('</items?page=1>; rel="prev"')).toBeNull();
+    expect(next('<https://example.org/items?page=2>; rel="next"')).toBeNull();
+    expect(next('</items?page=2>; rel="next"', { has_more: 'more' })).toBeNull();
+    expect(next(null)).toBeNull();
   });
 
   test('costs no request where another member has its name', async () => {

@@ -143,7 +143,7 @@ function pageFetcher(api: Api, stream: StreamDefinition, { scope, download }: Re
     const request = requestFor(position);
     const response = await api.client.send(request, { statuses: ends, errorIn: judge.errorIn });
     return Object.assign(() => read(position, response), {
-      foresee: () => paginator.foresee(position, response.text),
+      foresee: () => paginator.foresee(position, response),
     });
   };
   return { first: paginator.first, fetch, predict: paginator.predict, requestFor };

@@ -49,8 +49,8 @@ export interface Paginator {
   next(position: Position, page: PageSeen): Position | null;
   /** The next position as far as it is known without the response; null: only the response has it. */
   predict(position: Position): Position | null;
-  /** The next position as the text of the response names it; null: unknown. Another part of the text may look like it. */
-  foresee(position: Position, text: string): Position | null;
+  /** The next position as the unread response names it; null: unknown. Another part of the text may look like it. */
+  foresee(position: Position, response: HttpResponse): Position | null;
 }
 
 /** @param allowed origins that the URL of a next page may have */
@@ -62,16 +62,13 @@ export function createPaginator(pagination: Pagination, allowed: ReadonlySet<str
   const step = stepOf(pagination, allowed);
   const guard = new PageGuard(pagination.max_pages);
   const predicted = predictionOf(pagination);
-  const tokenIn = tokenFinder(pagination);
+  const foreseen = foresightOf(pagination, allowed);
   const after = (position: Position, moved: Partial<Position> | null): Position | null =>
     moved && position.index + 1 < pagination.max_pages ? { ...position, ...moved, index: position.index + 1 } : null;
   return {
     first,
     predict: (position) => after(position, predicted(position)),
-    foresee(position, text) {
-      const token = tokenIn(text);
-      return after(position, token === null ? null : { token });
-    },
+    foresee: (position, response) => after(position, foreseen(response)),
     next(position, page) {
       if (hasMore && isEmpty(hasMore(page.json))) return null;
       const counted = pagination.type === 'page_number' || pagination.type === 'offset';
@@ -125,18 +122,28 @@ function predictionOf(pagination: Paginated): (position: Position) => Partial<Po
 const MEMBER_VALUE = /^\s*:\s*(?:"([^"\\]+)"|(-?\d{1,15}))\s*[,}]/;
 const MAX_TOKEN_LENGTH = 4096;
 
-/** Finds the token in the text of a response where it alone decides whether there is a next page. */
-function tokenFinder(pagination: Paginated): (text: string) => string | null {
-  const isAlone = pagination.type === 'cursor' && pagination.has_more === undefined && pagination.stop === 'empty_page';
-  const name = isAlone ? plainPath(pagination.token)?.at(-1) : undefined;
+type Foresight = (response: HttpResponse) => Partial<Position> | null;
+
+/** Finds the token or the link in a response where it alone decides whether there is a next page. */
+function foresightOf(pagination: Paginated, allowed: ReadonlySet<string>): Foresight {
+  const isAlone = pagination.has_more === undefined && pagination.stop === 'empty_page';
+  if (isAlone && pagination.type === 'link_header') {
+    return ({ headers, url }) => {
+      const target = linkTarget(headers.get('link'), pagination.rel);
+      const address = target === null ? null : URL.parse(target, url.href);
+      return address && allowed.has(address.origin) ? { address } : null;
+    };
+  }
+  const name = isAlone && pagination.type === 'cursor' ? plainPath(pagination.token)?.at(-1) : undefined;
   if (name === undefined) return () => null;
   const key = `"${name}"`;
-  return (text) => {
+  return ({ text }) => {
     const at = text.lastIndexOf(key);
     if (at < 0) return null;
     const from = at + key.length;
     const found = MEMBER_VALUE.exec(text.slice(from, from + MAX_TOKEN_LENGTH));
-    return found?.[1] ?? found?.[2] ?? null;
+    const token = found?.[1] ?? found?.[2];
+    return token === undefined ? null : { token };
   };
 }
 

@@ -2,8 +2,7 @@ import { desc, eq } from 'drizzle-orm';
 import { connectionRuns, type CustomRunPlanRow } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { type Actor, emit, SYSTEM_ACTOR } from './emit.ts';
-import { storedParameters } from '../pipeline/custom-run/parameters.ts';
-import type { CustomRunPlan } from '../pipeline/custom-run/plan.ts';
+import type { CustomRunPlan, RunParameters } from '../pipeline/custom-run/plan.ts';
 import { connectionFacts } from './run-events.ts';
 
 const SENTENCES = {
@@ -19,7 +18,7 @@ export async function emitPlanEvent(
 ): Promise<void> {
   const { event, plan, actor } = input;
   const facts = await connectionFacts(db, plan.connection_id);
-  const parameters = storedParameters(plan.parameters);
+  const parameters = plan.parameters as unknown as RunParameters;
   const { total_chunks } = plan.decision as unknown as CustomRunPlan;
   await emit(db, {
     account_id: plan.account_id,

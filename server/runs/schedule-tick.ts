@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, isNull, lte, sql } from 'drizzle-orm';
 import { type ConnectionRow, connectionRuns, connections, type StoredRunError } from '../../db/schema/index.ts';
-import { findsAny, type Question } from '../../db/ask-together.ts';
+import { askTogether, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import type { Actor } from '../events/emit.ts';
@@ -25,8 +25,7 @@ export const startScheduler = (deps: Deps): Periodic =>
 
 /** Starts what is due, many connections in one transaction. */
 export async function fireDue(deps: Deps): Promise<void> {
-  // Most ticks find nothing, which one statement shows without a transaction.
-  if (!(await findsAny(deps.db, ANY_DUE))) return;
+  if (!(await isAnyDue(deps.db))) return;
   for (let fired = AT_ONCE; fired === AT_ONCE; ) fired = await fireSome(deps);
 }
 
@@ -40,6 +39,9 @@ const ANY_DUE: Question = {
   name: 'due connections',
   query: (db) => db.select({ id: connections.id }).from(connections).where(isDue).limit(1),
 };
+
+/** Most ticks find nothing, which one statement shows without a transaction. */
+const isAnyDue = async (db: Db): Promise<boolean> => (await askTogether(db, ANY_DUE)).length > 0;
 
 /** @returns how many were due */
 async function fireSome(deps: Deps): Promise<number> {

@@ -132,8 +132,7 @@ async function moveAll(deps: Deps, shared: SharedAttempts): Promise<Map<Attempt,
   const outcomes = new Map<Attempt, Outcome | null>();
   try {
     await shared.traced(() => Promise.race([replicate(shared), abortTimeout(shared)]));
-    for (const attempt of shared.attempts)
-      outcomes.set(attempt, { kind: 'succeeded', rolled_over: shared.is_continuous });
+    for (const attempt of shared.attempts) outcomes.set(attempt, { kind: 'succeeded' });
   } catch (error) {
     for (const attempt of shared.attempts) outcomes.set(attempt, await classifyError(deps, attempt, error));
   }

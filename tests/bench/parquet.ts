@@ -77,7 +77,7 @@ try {
   );
   console.log(`rows that differ: ${String(same.getRows()[0]?.[0])} of ${ROWS}`);
   const megabytes = Math.round(Bun.file(csv).size / 1e6);
-  report(`Parquet (${megabytes} MB as CSV) to PostgreSQL`, ROWS, times, [['Parquet to pg', 'psql \\copy of CSV', 0.8]]);
+  report(`Parquet (${megabytes} MB as CSV) to PostgreSQL`, ROWS, times, [['Parquet to pg', 'psql \\copy of CSV', 1.3]]);
   report(`PostgreSQL to Parquet`, ROWS, back, [['pg to Parquet', 'DuckDB COPY from CSV', 0.8]]);
   console.log(`  worker's peak memory: ${service.workerPeakMb()} MB`);
 } finally {

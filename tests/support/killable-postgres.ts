@@ -30,15 +30,15 @@ const SETTINGS = [
   'max_replication_slots=40',
 ];
 
-/** A PostgreSQL with a database `bank`, for the tests of one file. */
-export async function startKillablePostgres(): Promise<KillablePostgres> {
+/** A PostgreSQL with a database `bank`, for the tests of one file. `more`: settings of the server. */
+export async function startKillablePostgres(more: readonly string[] = []): Promise<KillablePostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'data-pipelines-test-'));
   const clusters = join(fastFolder(), 'data-pipelines-clusters');
   const cluster = await prepareCluster(folder, { ephemeral: true, clusters });
   const [host, port] = ['127.0.0.1', await freePort()];
   const url = (database: string) => `postgres://postgres:${cluster.password}@${host}:${port}/${database}`;
   const start = async () => {
-    const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
+    const settings = [...SETTINGS, ...more].flatMap((setting) => ['-c', setting]);
     const server = Bun.spawn([cluster.binaries.postgres, '-D', cluster.data, '-p', String(port), ...settings], {
       ...cluster.owner,
       cwd: cluster.data,

@@ -103,8 +103,8 @@ export interface ReplicationTarget {
 }
 
 /**
- * Writes several streams with common commits. Order of calls: ((`write` | `apply`)* `commit`?)* `finish`. `abort` can
- * replace any of them, also after one has failed.
+ * Writes several streams with common commits. Order of calls: ((`write` | `apply`)* (`commit` | `commitUnflushed`)?)* `finish`.
+ * `abort` can replace any of them, also after one has failed.
  */
 export interface ReplicationWriter {
   /** In the order of the targets. */
@@ -127,6 +127,11 @@ export interface ReplicationWriter {
    * @returns the totals of the streams that were committed
    */
   commit(states: readonly (StreamState | null)[], all?: boolean): Promise<Map<number, WriteCounts>>;
+  /**
+   * As `commit`, but does not wait for the disk: readers see it, and until the next `commit`, `finish` or opening of a writer a
+   * crash of the destination may undo it, together with those after it. Absent: each commit waits.
+   */
+  commitUnflushed?(states: readonly (StreamState | null)[]): Promise<Map<number, WriteCounts>>;
   /** The final commit, with the states of all streams. */
   finish(states: readonly (StreamState | null)[]): Promise<WriteCounts[]>;
   abort(): Promise<void>;

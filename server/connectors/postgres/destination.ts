@@ -31,7 +31,7 @@ import { ReplicationSession } from './write/replication/session.ts';
 import { PgReplicationWriter } from './write/replication/writer.ts';
 import { discardTables, publishTables } from './write/publish.ts';
 import { advanceSequences } from './write/sequences.ts';
-import { LIMITS, LoadTransaction } from './write/load-transaction.ts';
+import { FLUSHES_ALONE, LIMITS, LoadTransaction } from './write/load-transaction.ts';
 import { openBeside, PgWriter } from './write/writer.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
@@ -152,7 +152,9 @@ async function openReplication(ctx: Context, targets: readonly ReplicationTarget
     transaction.defers = keys.some(({ length }) => length > 0);
     const [{ schema, connection_id }] = placed as [PlacedTarget];
     const about = { foreignKeys: keys, states: { schema, connection_id } };
-    return new PgReplicationWriter(new ReplicationSession(transaction, writers, about), () => openBeside(ctx));
+    const { rows } = await session.query(FLUSHES_ALONE);
+    const first = new ReplicationSession(transaction, writers, about);
+    return new PgReplicationWriter(first, () => openBeside(ctx), rows[0]?.[0] === 't');
   });
 }
 

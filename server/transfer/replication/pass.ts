@@ -4,6 +4,7 @@ import type {
   ReplicationRequest,
   ReplicationWriter,
   StreamState,
+  WriteCounts,
 } from '../../connectors/contract/connector.ts';
 import { type Attempt, WorkerStopping } from '../attempt.ts';
 import { recordColumns } from '../column-history.ts';
@@ -164,13 +165,13 @@ async function readLog(pass: Pass): Promise<boolean> {
   leader.signal.throwIfAborted();
   const isLast = !follow || shared.endsNow(copies.size === 0 && shared.pending.length === members.length);
   if (!isLast) {
-    await commit(pass, states, true);
+    await commit(pass, states, { all: true });
     await pass.records.end();
     await writer.abort();
     return false;
   }
   if (copies.size > 0) {
-    await commit(pass, states, true);
+    await commit(pass, states, { all: true });
     await pass.records.end();
     shared.abort(new WorkerStopping('The run goes on after its tables have been copied'));
     leader.signal.throwIfAborted();
@@ -258,7 +259,7 @@ async function applyAll(
     states = batch.states;
     if (!due && !batch.complete && (!follows || hasMore)) return;
     await committing;
-    committing = commitBatch({ ...batch, states }, not_before);
+    committing = commitBatch({ ...batch, states }, { not_before, pauses: follows && !hasMore });
     for (const one of [pace, parts]) one.reset();
     // Awaited before the next commit.
     committing.catch(end);
@@ -282,13 +283,18 @@ async function applyAll(
 /** Commits what has been written up to the end of a batch, and stores the lag now and then. */
 function batchCommits(
   pass: Pass,
-): (batch: ReplicatedBatch & Required<Pick<ReplicatedBatch, 'states'>>, not_before: number) => Promise<void> {
+): (
+  batch: ReplicatedBatch & Required<Pick<ReplicatedBatch, 'states'>>,
+  at: { not_before: number; pauses: boolean },
+) => Promise<void> {
   const attempts = pass.members.map(({ attempt }) => attempt);
   const [leader] = attempts as [Attempt];
   let stored = 0;
-  return async ({ parts, states, complete, lag }, not_before) => {
-    await commit(pass, states, parts.length === 0 || complete === true);
-    if (!lag || performance.now() - stored < LAG_MS) return;
+  return async ({ parts, states, complete, lag }, { not_before, pauses }) => {
+    const all = parts.length === 0 || complete === true;
+    // The next commit may be long in coming.
+    const flushed = await (pauses || all ? commit(pass, states, { all }) : commitBetween(pass, states));
+    if (!flushed || !lag || performance.now() - stored < LAG_MS) return;
     stored = performance.now();
     await noteLag(attempts, lag);
     if (lag.seconds !== undefined)
@@ -320,13 +326,39 @@ async function write({ members, writer }: Pass, { parts }: ReplicatedBatch): Pro
   return bytes;
 }
 
-/** Commits at the destination. The streams that are not committed keep their earlier positions. */
+/**
+ * Commits at the destination. The streams that are not committed keep their earlier positions.
+ * @returns whether the destination has this commit, and those before it, on its disk
+ */
 async function commit(
-  { members, writer, progress, records }: Pass,
+  pass: Pass,
   states: readonly (StreamState | null)[],
-  all: boolean,
-): Promise<void> {
+  { all }: { all: boolean },
+): Promise<boolean> {
+  const { writer, records } = pass;
   const counts = await onSide('destination', () => writer.commit(states, all));
+  note(pass, states, counts);
+  // Without a stream there was nothing to commit.
+  if (counts.size > 0) records.flushed();
+  return counts.size > 0;
+}
+
+/**
+ * As `commit`, while others follow: the destination's disk would be waited for at each of them. What a crash of the
+ * destination can still undo is not recorded, and so it is not confirmed to the source.
+ */
+async function commitBetween(pass: Pass, states: readonly (StreamState | null)[]): Promise<boolean> {
+  const { writer, records } = pass;
+  if (!writer.commitUnflushed || records.isFlushDue) return commit(pass, states, { all: false });
+  note(pass, states, await onSide('destination', () => writer.commitUnflushed!(states)));
+  return false;
+}
+
+function note(
+  { members, progress, records }: Pass,
+  states: readonly (StreamState | null)[],
+  counts: ReadonlyMap<number, WriteCounts>,
+): void {
   for (const [at, committed] of counts) {
     const member = members[at]!;
     member.attempt.signal.throwIfAborted();
@@ -344,6 +376,7 @@ async function finish(
   const ended = performance.now();
   const counts = await onSide('destination', () => writer.finish(states));
   for (const [at, member] of members.entries()) records.add(member, states[at] ?? null, counts[at]!);
+  records.flushed();
   await records.end();
   for (const [at, { attempt }] of members.entries()) noteCommit(attempt, counts[at]!, ended);
   for (const { attempt, prepared } of members) await recordColumns(attempt.deps.db, attempt.claim, prepared.plan);

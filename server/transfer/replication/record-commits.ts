@@ -5,8 +5,17 @@ import { lost, type Member } from './members.ts';
 /** The destination's commit is the truth, so several of them may be recorded as one. */
 const EVERY_MS = 200;
 
+/**
+ * How long commits need not wait for the disk, one after the other. The first one does: an attempt that ends soon after it has
+ * recorded that it came further.
+ */
+const UNFLUSHED_MS = 1_000;
+
 /** Records commits of the destination, the newest of each stream, while the next rows are applied. */
 export class CommitRecords {
+  /** A crash of the destination may undo them. */
+  #unflushed = new Map<Member, Checkpoint>();
+  #flushed = Number.NEGATIVE_INFINITY;
   #waiting = new Map<Member, Checkpoint>();
   #running: Promise<void> | null = null;
   #failed: { error: unknown } | null = null;
@@ -18,8 +27,19 @@ export class CommitRecords {
     this.#check();
     Object.assign(member.attempt.progress, counts);
     member.state_version += 1;
-    this.#waiting.set(member, { state, state_version: member.state_version, counts });
+    this.#unflushed.set(member, { state, state_version: member.state_version, counts });
+  }
+
+  /** What was added is on the destination's disk, and may be recorded. */
+  flushed(): void {
+    for (const [member, checkpoint] of this.#unflushed) this.#waiting.set(member, checkpoint);
+    this.#unflushed.clear();
+    this.#flushed = performance.now();
     this.#schedule();
+  }
+
+  get isFlushDue(): boolean {
+    return performance.now() - this.#flushed >= UNFLUSHED_MS;
   }
 
   /** The streams of one commit are added one after the other, so even the first record waits for the others. */

@@ -8,6 +8,16 @@ export const LIMITS = `set ${LIMIT}`;
 /** While rows are only staged, there are none: they may wait for the source, or for the commit of another session. */
 const STAGING = "set local idle_in_transaction_session_timeout = '15min'";
 
+/** The commit does not wait for the disk. The next one that does covers it. */
+export const UNFLUSHED = 'set local synchronous_commit = off';
+
+/**
+ * Whether commits may be made so: not where they wait for standbys as well, since after a failover readers would miss what
+ * they have seen. Where no commit waits for the disk, there is nothing to gain.
+ */
+export const FLUSHES_ALONE = `select case pg_catalog.current_setting('synchronous_commit') when 'off' then false when 'local' then true
+  else pg_catalog.current_setting('synchronous_standby_names') = '' end`;
+
 /** A session and its open transaction. `common`: several writers use them, and what they share is ended elsewhere. */
 export class LoadTransaction {
   #open = false;
@@ -44,7 +54,8 @@ export class LoadTransaction {
     this.#stages = false;
   }
 
-  async commit(): Promise<void> {
+  async commit({ flushes = true } = {}): Promise<void> {
+    if (this.#open && !flushes) this.session.ahead(UNFLUSHED);
     if (this.#open) await this.session.query('commit', { slow: true });
     [this.#open, this.#stages] = [false, false];
   }

@@ -8,7 +8,7 @@ import { postgres } from '../dialect.ts';
 import type { DirectMerge } from '../held-rows.ts';
 import { mergedOf } from '../merge.ts';
 import type { PgSession } from '../../connection/session.ts';
-import { LoadTransaction } from '../load-transaction.ts';
+import { LoadTransaction, UNFLUSHED } from '../load-transaction.ts';
 import type { PgWriter } from '../writer.ts';
 import type { QueryResult } from '../../connection/result.ts';
 
@@ -20,6 +20,18 @@ interface StatePlace {
 
 /** Streams of a commit, by index, with the state that each of them gets. */
 type Due = Map<number, StreamState | null>;
+
+export interface CommitOptions {
+  /** Also the states of streams without rows. */
+  all?: boolean;
+  /** False: it does not wait for the disk. */
+  flushes?: boolean;
+}
+
+interface CommitHow {
+  finished: boolean;
+  flushes: boolean;
+}
 
 const NOTHING_MERGED = { updated: 0, deleted: 0 };
 
@@ -73,7 +85,10 @@ export class ReplicationSession {
     }
   }
 
-  async commit(states: readonly (StreamState | null)[], all = false): Promise<Map<number, WriteCounts>> {
+  async commit(
+    states: readonly (StreamState | null)[],
+    { all = false, flushes = true }: CommitOptions,
+  ): Promise<Map<number, WriteCounts>> {
     await this.#flush();
     const due: Due = new Map();
     for (const at of this.streams.keys()) {
@@ -82,7 +97,7 @@ export class ReplicationSession {
       if (!state) throw new Error(`stream ${at} of a replication has rows and no state`);
       due.set(at, state);
     }
-    const counts = await this.#commit(due, false);
+    const counts = await this.#commit(due, { finished: false, flushes });
     this.#written.clear();
     return counts;
   }
@@ -91,7 +106,7 @@ export class ReplicationSession {
     await this.#flush();
     for (const [at, writer] of this.streams.entries()) await ofStream(at, () => writer.ready());
     const due: Due = new Map(this.streams.map((_, at) => [at, states[at] ?? null]));
-    const counts = await this.#commit(due, true);
+    const counts = await this.#commit(due, { finished: true, flushes: true });
     for (const writer of this.streams) writer.warn();
     await this.transaction.session.close();
     return this.streams.map((_, at) => counts.get(at)!);
@@ -102,14 +117,14 @@ export class ReplicationSession {
     return this.transaction.session.close();
   }
 
-  async #commit(due: Due, finished: boolean): Promise<Map<number, WriteCounts>> {
+  async #commit(due: Due, how: CommitHow): Promise<Map<number, WriteCounts>> {
     const isHeld = !this.transaction.isOpen && [...due.keys()].every((at) => this.streams[at]!.isHeld);
-    const counts = due.size > 0 && isHeld ? await this.#commitHeld(due, finished) : null;
-    return counts ?? this.#commitStaged(due, finished);
+    const counts = due.size > 0 && isHeld ? await this.#commitHeld(due, how) : null;
+    return counts ?? this.#commitStaged(due, how);
   }
 
   /** @returns null: the merge failed, and nothing of it is left */
-  async #commitHeld(due: Due, finished: boolean): Promise<Map<number, WriteCounts> | null> {
+  async #commitHeld(due: Due, { finished, flushes }: CommitHow): Promise<Map<number, WriteCounts> | null> {
     const merged = await this.#mergeHeld([...due.keys()]);
     if (!merged) return null;
     const commits = Array.from(due, ([at, state]) => ({
@@ -118,7 +133,8 @@ export class ReplicationSession {
     }));
     const stored = commits.map((one) => one.stored);
     const { session } = this.transaction;
-    await session.script([storeStates(this.about.states, stored), 'commit'], 'update states; commit');
+    const ending = [...(flushes ? [] : [UNFLUSHED]), storeStates(this.about.states, stored), 'commit'];
+    await session.script(ending, 'update states; commit');
     for (const { at, totals } of commits) this.streams[at]!.committedHeld(totals);
     return new Map(commits.map(({ at, totals }) => [at, totals.counts]));
   }
@@ -162,14 +178,14 @@ export class ReplicationSession {
     }
   }
 
-  async #commitStaged(due: Due, finished: boolean): Promise<Map<number, WriteCounts>> {
+  async #commitStaged(due: Due, { finished, flushes }: CommitHow): Promise<Map<number, WriteCounts>> {
     const counts = new Map<number, WriteCounts>();
     for (const [at, state] of due) {
       await ofStream(at, () => this.streams[at]!.stage());
       counts.set(at, await ofStream(at, () => this.streams[at]!.commitStaged(state, finished)));
     }
     if (counts.size > 0) await this.#checkKeys();
-    await this.transaction.commit();
+    await this.transaction.commit({ flushes });
     return counts;
   }
 

@@ -1,6 +1,6 @@
 import type { Batch, ReplicationWriter, StreamState, WriteCounts } from '../../../contract/connector.ts';
 import type { PgSession } from '../../connection/session.ts';
-import type { ReplicationSession } from './session.ts';
+import type { CommitOptions, ReplicationSession } from './session.ts';
 
 /**
  * Commits several tables together, over one session, or over two that take turns: while one of them merges and commits, the
@@ -10,6 +10,7 @@ import type { ReplicationSession } from './session.ts';
 export class PgReplicationWriter implements ReplicationWriter {
   readonly streams: ReplicationSession['streams'];
   readonly writes_while_committing: boolean;
+  readonly commitUnflushed: ReplicationWriter['commitUnflushed'];
   #current: ReplicationSession;
   #other: ReplicationSession | null = null;
   /** The second session was refused. */
@@ -22,10 +23,13 @@ export class PgReplicationWriter implements ReplicationWriter {
     first: ReplicationSession,
     /** Called once. Null: there is no second session. */
     private readonly open: () => Promise<PgSession | null>,
+    /** A commit need not wait for the disk. */
+    flushesLater: boolean,
   ) {
     this.#current = first;
     this.streams = first.streams;
     this.writes_while_committing = first.streams.every(({ takesTurns }) => takesTurns);
+    if (flushesLater) this.commitUnflushed = (states) => this.#commit(states, { flushes: false });
   }
 
   async write(stream: number, batch: Batch): Promise<void> {
@@ -38,16 +42,8 @@ export class PgReplicationWriter implements ReplicationWriter {
     await this.#current.apply();
   }
 
-  async commit(states: readonly (StreamState | null)[], all = false): Promise<Map<number, WriteCounts>> {
-    const session = this.#current;
-    const staged = session.hasStaged;
-    const done = session.commit(states, all);
-    this.#committing = { session, staged, done };
-    try {
-      return await done;
-    } finally {
-      this.#committing = null;
-    }
+  commit(states: readonly (StreamState | null)[], all = false): Promise<Map<number, WriteCounts>> {
+    return this.#commit(states, { all });
   }
 
   async finish(states: readonly (StreamState | null)[]): Promise<WriteCounts[]> {
@@ -59,6 +55,18 @@ export class PgReplicationWriter implements ReplicationWriter {
   async abort(): Promise<void> {
     this.#closed = true;
     await Promise.all([this.#current.close(), this.#other?.close()]);
+  }
+
+  async #commit(states: readonly (StreamState | null)[], options: CommitOptions): Promise<Map<number, WriteCounts>> {
+    const session = this.#current;
+    const staged = session.hasStaged;
+    const done = session.commit(states, options);
+    this.#committing = { session, staged, done };
+    try {
+      return await done;
+    } finally {
+      this.#committing = null;
+    }
   }
 
   /** Small commits are over sooner than a session is opened. */

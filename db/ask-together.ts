@@ -33,6 +33,10 @@ export function askTogether<Value>(db: Db, question: Question, values: Record<st
   return promise;
 }
 
+/** Whether the query finds anything. */
+export const findsAny = async (db: Db, question: Question, values: Record<string, unknown> = {}): Promise<boolean> =>
+  (await askTogether(db, question, values)).length > 0;
+
 async function answer(db: Db): Promise<void> {
   // In one order, so that the same questions are the same statement.
   const all = asked.get(db)!.toSorted((one, other) => (one.question.name < other.question.name ? -1 : 1));

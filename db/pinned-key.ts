@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { ConfigError } from '../server/platform/config.ts';
 import { periodic, type Periodic } from '../server/platform/periodic.ts';
 import { openSecrets, type Roots, type Secrets } from '../server/platform/secrets.ts';
+import { askTogether, type Question } from './ask-together.ts';
 import { installation, keyRing, rootKeys } from './schema/index.ts';
 import type { Db } from './types.ts';
 
@@ -178,6 +179,12 @@ export async function activateRoot(db: Db, secret_key: string): Promise<Roots> {
 export const retireRoots = (db: Db): Promise<unknown> =>
   db.update(installation).set({ oldest_root_version: installation.root_version });
 
+const ROOTS: Question = {
+  name: 'root keys',
+  query: () => sql`
+    select concat_ws(' ', root_version, oldest_root_version, (select max(version) from root_keys)) from installation`,
+};
+
 /** How soon a process knows that the roots have changed. */
 const FOLLOW_EVERY_MS = 5_000;
 /** After this time, all processes that have a database know it. */
@@ -190,12 +197,10 @@ export function followRoots(
 ): Periodic {
   let known = '';
   const follow = async () => {
-    const [stored] = await db.execute<{ state: string }>(sql`
-      select concat_ws(' ', root_version, oldest_root_version, (select max(version) from root_keys)) as state
-      from installation`);
-    if (!stored || stored.state === known) return;
+    const [state] = await askTogether<string>(db, ROOTS);
+    if (state === undefined || state === known) return;
     secrets.use(await openRoots(db, secret_key));
-    known = stored.state;
+    known = state;
   };
   // The clock reports a database that does not answer.
   return periodic(follow, {

@@ -1,5 +1,6 @@
 import { and, eq } from 'drizzle-orm';
 import { COUNTED_LIMITS, planLimitNotices } from '../../db/schema/index.ts';
+import { findsAny, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { emitLimitCleared } from '../events/billing-events.ts';
@@ -9,8 +10,14 @@ import { creditsUsed } from './credits.ts';
 import { countOf } from './usage-counts.ts';
 import { percentOf, WARNING_PERCENT } from './limit-notices.ts';
 
+const ANY_NOTICE: Question = {
+  name: 'plan notices',
+  query: (db) => db.select({ id: planLimitNotices.account_id }).from(planLimitNotices).limit(1),
+};
+
 /** Clears the notices of limits that are no longer near. Any number of workers may run it at once. */
 export async function clearPlanNotices({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  if (!(await findsAny(db, ANY_NOTICE))) return;
   const notices = await db
     .selectDistinct({ account_id: planLimitNotices.account_id, limit: planLimitNotices.limit })
     .from(planLimitNotices);

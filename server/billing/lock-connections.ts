@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { accounts, type ConnectionRow, connections } from '../../db/schema/index.ts';
+import { askTogether, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { PLANS } from '../pipeline/billing-plans.ts';
@@ -16,17 +17,21 @@ const BATCH = 100;
 
 const UNLIMITED = PLANS.filter((plan) => plan.limits.max_connections === null && creditsCeiling(plan) === null);
 
-/** Locks and unlocks connections as the billing plan of each account requires. Any number of workers may run it at once. */
-export async function applyAllPlanLocks({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
-  const affected = await db.execute<{ id: string }>(sql`
+const AFFECTED: Question = {
+  name: 'accounts with plan locks',
+  query: () => sql`
     select a.id from ${accounts} a
     where a.payment_status in ('overdue', 'ended')
       or not (${inArray(
         sql`a.plan_id`,
         UNLIMITED.map(({ id }) => id),
       )})
-      or exists (select from connections c where c.account_id = a.id and c.status = 'locked' and c.deleted_at is null)`);
-  for (const { id } of affected) {
+      or exists (select from connections c where c.account_id = a.id and c.status = 'locked' and c.deleted_at is null)`,
+};
+
+/** Locks and unlocks connections as the billing plan of each account requires. Any number of workers may run it at once. */
+export async function applyAllPlanLocks({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  for (const id of await askTogether<string>(db, AFFECTED)) {
     while ((await db.transaction((tx) => applyPlanLocks(tx, id, now()))) === BATCH) continue;
   }
 }

@@ -2,7 +2,8 @@ import { desc, eq } from 'drizzle-orm';
 import { connectionRuns, type CustomRunPlanRow } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { type Actor, emit, SYSTEM_ACTOR } from './emit.ts';
-import type { CustomRunPlan, RunParameters } from '../pipeline/custom-run/plan.ts';
+import { storedParameters } from '../pipeline/custom-run/parameters.ts';
+import type { CustomRunPlan } from '../pipeline/custom-run/plan.ts';
 import { connectionFacts } from './run-events.ts';
 
 const SENTENCES = {
@@ -18,7 +19,7 @@ export async function emitPlanEvent(
 ): Promise<void> {
   const { event, plan, actor } = input;
   const facts = await connectionFacts(db, plan.connection_id);
-  const parameters = plan.parameters as unknown as RunParameters;
+  const parameters = storedParameters(plan.parameters);
   const { total_chunks } = plan.decision as unknown as CustomRunPlan;
   await emit(db, {
     account_id: plan.account_id,

@@ -110,7 +110,7 @@ export const emitCaseEvent = (
     event: kind,
     actor,
     resource: { type: 'case', id: row.id, name: `#${row.number}` },
-    summary: `Case #${row.number} ${CASE_SENTENCES[kind]}: ${row.title}`,
+    summary: `Case #${row.number} ("${row.title}") ${CASE_SENTENCES[kind]}`,
     connection_id: row.connection_id ?? undefined,
     account_connector_id: row.account_connector_id ?? undefined,
     payload: { case_id: row.id, case_number: row.number, trigger_id: trigger.id, trigger_name: trigger.name },

@@ -10,7 +10,10 @@ export interface Periodic {
 }
 
 export interface PeriodicOptions {
-  /** Pause between the end of one turn and the start of the next. */
+  /**
+   * Pause between the end of one turn and the start of the next. Loops that pause for one to ten seconds begin at multiples
+   * of their pause, so a turn that takes longer than half of it makes the next pause up to half longer or shorter.
+   */
   every_ms: number;
   /** Called once per failed turn. The loop goes on. */
   onError(error: unknown): void;

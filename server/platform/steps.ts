@@ -3,6 +3,11 @@
  * start at different moments, so they are not in step with one another.
  */
 const STEP_MS = 1000;
+/**
+ * Up to this pause, loops with the same pause begin together: what they ask is one statement then, and the same one each
+ * time. Longer pauses vary.
+ */
+const TOGETHER_MS = 10_000;
 
 /** Loops that wait for a step, by their place. */
 interface Step {
@@ -23,15 +28,21 @@ export const nextPlace = (): number => (created += 1);
 /** Starts the next turn of a loop after a pause. @returns a function that prevents it */
 export function wakeLater(loop: Loop, { every_ms, jitter }: { every_ms: number; jitter: number }): () => void {
   const now = performance.now();
-  const at = nextTurn(every_ms, { jitter, now });
-  if (every_ms >= STEP_MS) return joinStep(at, loop);
-  const timer = setTimeout(loop.start, at - now);
-  return () => clearTimeout(timer);
+  return wakeAt(nextTurn(every_ms, { jitter, now }), { loop, pause_ms: every_ms, now });
 }
 
 /** A timer that takes its turn with the loops. @returns a function that prevents it */
-export const stepLater = (start: () => void, ms: number): (() => void) =>
-  wakeLater({ place: nextPlace(), start }, { every_ms: ms, jitter: 0 });
+export function stepLater(start: () => void, ms: number): () => void {
+  const now = performance.now();
+  const at = ms < STEP_MS ? now + ms : fullTime(now + ms, STEP_MS);
+  return wakeAt(at, { loop: { place: nextPlace(), start }, pause_ms: ms, now });
+}
+
+function wakeAt(at: number, { loop, pause_ms, now }: { loop: Loop; pause_ms: number; now: number }): () => void {
+  if (pause_ms >= STEP_MS) return joinStep(at, loop);
+  const timer = setTimeout(loop.start, at - now);
+  return () => clearTimeout(timer);
+}
 
 /** @returns a function that leaves the step */
 function joinStep(at: number, loop: Loop): () => void {
@@ -57,8 +68,14 @@ function openStep(at: number): Step {
   return step;
 }
 
-/** When the next turn begins. A pause of a second or more ends at a full second of the process. */
+/**
+ * When the next turn begins. A pause of a second or more ends at a full second of the process, a frequent one at a
+ * multiple of itself.
+ */
 export function nextTurn(every_ms: number, { jitter, now }: { jitter: number; now: number }): number {
   const at = now + every_ms * (1 + jitter * (2 * Math.random() - 1));
-  return every_ms < STEP_MS ? at : Math.round(at / STEP_MS) * STEP_MS;
+  if (every_ms < STEP_MS) return at;
+  return fullTime(at, every_ms > TOGETHER_MS ? STEP_MS : every_ms);
 }
+
+const fullTime = (at: number, unit_ms: number): number => Math.round(at / unit_ms) * unit_ms;

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { askTogether, type Question } from '../../db/ask-together.ts';
+import { findsAny, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 
 /** A table of fewer pages is read as fast without an index. */
@@ -20,7 +20,6 @@ const OUTGROWN: Question = {
  * looks only once a minute.
  */
 export async function renewStatistics(db: Db): Promise<void> {
-  const outgrown = await askTogether(db, OUTGROWN);
   // A wait for the lock would cancel an autovacuum of the table.
-  if (outgrown.length > 0) await db.execute(sql`analyze (skip_locked) pgboss.job_common`);
+  if (await findsAny(db, OUTGROWN)) await db.execute(sql`analyze (skip_locked) pgboss.job_common`);
 }

@@ -14,6 +14,7 @@ import {
   type StreamRunRow,
   streamRuns,
 } from '../../db/schema/index.ts';
+import { lockInOrder } from '../../db/lock-in-order.ts';
 import type { Db } from '../../db/types.ts';
 import type { StreamState, WriteCounts } from '../connectors/contract/connector.ts';
 import { emitRunEvent, factsOf } from '../events/run-events.ts';
@@ -329,12 +330,11 @@ export async function recordSharedProgress(
   return rows.length === held.length ? (rows[0] ?? null) : null;
 }
 
-/** In one order, so that two statements that change the same rows do not wait for each other. */
-const lockedRows = (held: readonly { claim: Claim }[]) => sql`select id from stream_runs
-  where id in (${sql.join(
-    held.map(({ claim }) => sql`${claim.stream_run.id}`),
-    sql`, `,
-  )}) order by id for no key update`;
+const lockedRows = (held: readonly { claim: Claim }[]) =>
+  lockInOrder(
+    'stream_runs',
+    held.map(({ claim }) => claim.stream_run.id),
+  );
 
 /** What the destination has just committed of a stream. */
 export interface Checkpoint {
@@ -379,12 +379,16 @@ export async function recordCheckpoints(db: Db, commits: readonly (Checkpoint & 
           sql`, `,
         )})
       returning s.id),
+    streams as (${lockInOrder(
+      'connection_streams',
+      rows.flatMap(({ stream_id }) => stream_id ?? []),
+    )}),
     moved as (
       update connection_streams c set state_version = p.state_version, state = coalesce(p.state, c.state),
         committed_version = case when p.state is null then c.committed_version else p.state_version end,
         cursor_updated_at = case when p.state is null then c.cursor_updated_at else clock_timestamp() end
       from p join held on held.id = p.id
-      where c.id = p.stream_id and c.state_version < p.state_version)
+      where c.id = p.stream_id and c.id in (select id from streams) and c.state_version < p.state_version)
     select count(*)::int as held from held`);
   return found!.held === commits.length;
 }

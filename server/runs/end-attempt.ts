@@ -75,7 +75,7 @@ export async function endAttempt(
     if (recordsDeliveries(claim)) await forgetDeliveries(db, stream.id);
     if (outcome.kind === 'succeeded') await recordSuccess(db, claim);
     if (outcome.kind === 'failed') {
-      await recordFailure(db, claim, outcome.error);
+      if (!outcome.of_stream) await recordFailure(db, claim, outcome.error);
       await rediscoverChanged(db, queue, { claim, error: outcome.error });
     }
   }
@@ -171,8 +171,10 @@ async function rememberRows(
   { stream, outcome }: { stream: StreamRunRow; outcome: Outcome },
 ): Promise<void> {
   if (outcome.kind !== 'succeeded') return;
+  // A run that follows the log has recorded how far it is whenever it knew its lag.
+  const fresh = outcome.rolled_over ? {} : freshSince(run, stream.started_at);
   await db
     .update(connectionStreams)
-    .set({ row_count_last_run: stream.rows_loaded, ...freshSince(run, stream.started_at) })
+    .set({ row_count_last_run: stream.rows_loaded, ...fresh })
     .where(eq(connectionStreams.id, stream.stream_id));
 }

@@ -2,11 +2,13 @@ import type { ReadyStream, StoredRunError } from '../../db/schema/index.ts';
 
 /** How an attempt at a stream ended. */
 export type Outcome =
-  | { kind: 'succeeded' }
+  /** `rolled_over`: a continuous run has ended wherever in the log it was. */
+  | { kind: 'succeeded'; rolled_over?: boolean }
   /** The new table is complete at the destination, and is published with those of the other streams. */
   | { kind: 'ready'; ready: ReadyStream }
   | { kind: 'stopped' }
-  | { kind: 'failed'; error: StoredRunError }
+  /** `of_stream`: it says nothing about the source or destination that it came from. */
+  | { kind: 'failed'; error: StoredRunError; of_stream?: boolean }
   /** `wait_until`: the server asked for this wait, so the attempt does not count. */
   | { kind: 'retry'; error: StoredRunError; wait_until: Date | null; backoff_base_seconds: number }
   /** The worker shuts down; another one continues at once. */

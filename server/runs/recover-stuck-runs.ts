@@ -1,6 +1,6 @@
 import { and, eq, inArray, lt, sql } from 'drizzle-orm';
 import { connectionRuns, type StoredRunError, streamRuns } from '../../db/schema/index.ts';
-import { askTogether, type Question } from '../../db/ask-together.ts';
+import { findsAny, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import { SYSTEM_ACTOR } from '../events/emit.ts';
@@ -25,7 +25,7 @@ const MAX_RUN_HOURS = 24;
 /** Recovers runs that no worker will finish. Any number of workers may call it at once. */
 export async function recoverStuckRuns(deps: Deps): Promise<void> {
   // Snapshots also of runs that have ended.
-  const [isLive] = await Promise.all([isAnyLive(deps.db), recoverSnapshots(deps.db, deps.queue)]);
+  const [isLive] = await Promise.all([findsAny(deps.db, ANY_LIVE), recoverSnapshots(deps.db, deps.queue)]);
   if (!isLive) return;
   await stopSuspended(deps.db, deps.queue);
   for (const id of await overdueRuns(deps.db)) {
@@ -42,8 +42,6 @@ const ANY_LIVE: Question = {
   query: (db) =>
     db.select({ id: connectionRuns.id }).from(connectionRuns).where(inArray(connectionRuns.status, LIVE_RUN)).limit(1),
 };
-
-const isAnyLive = async (db: Db): Promise<boolean> => (await askTogether(db, ANY_LIVE)).length > 0;
 
 async function overdueRuns(db: Db): Promise<string[]> {
   const rows = await db

@@ -1,5 +1,6 @@
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { type AccountConnectorRow, accountConnectors } from '../../db/schema/index.ts';
+import { findsAny, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 import { requestDiscovery } from '../catalog/request-discovery.ts';
 import { type TestOutcome, testRow, transitionEvent } from '../connector-runtime/test-outcome.ts';
@@ -16,11 +17,19 @@ const MAX_DOUBLINGS = 6;
 const IS_RETESTED = sql`deleted_at is null and status in ('broken', 'needs_reauth')
   and status_reason is distinct from 'credentials_expired'`;
 
+/** To be planned, made or cancelled. */
+const ANY_RETEST: Question = {
+  name: 'retests',
+  query: () => sql`select true from account_connectors
+    where case when ${IS_RETESTED} then coalesce(retest_at <= now(), true) else retest_at is not null end limit 1`,
+};
+
 /**
  * Tests sources and destinations that failed again: a minute after they broke, then with pauses that double, up to an
  * hour. Connections of one that passes run again with their next tick. Any number of workers may call it at once.
  */
 export async function retestConnectors(deps: Deps): Promise<void> {
+  if (!(await findsAny(deps.db, ANY_RETEST))) return;
   await planRetests(deps.db);
   for (let tested = AT_ONCE; tested === AT_ONCE; ) {
     const due = await claimDue(deps.db);

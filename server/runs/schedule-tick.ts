@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, isNull, lte, sql } from 'drizzle-orm';
 import { type ConnectionRow, connectionRuns, connections, type StoredRunError } from '../../db/schema/index.ts';
-import { askTogether, type Question } from '../../db/ask-together.ts';
+import { findsAny, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
 import type { Actor } from '../events/emit.ts';
@@ -25,7 +25,8 @@ export const startScheduler = (deps: Deps): Periodic =>
 
 /** Starts what is due, many connections in one transaction. */
 export async function fireDue(deps: Deps): Promise<void> {
-  if (!(await isAnyDue(deps.db))) return;
+  // Most ticks find nothing, which one statement shows without a transaction.
+  if (!(await findsAny(deps.db, ANY_DUE))) return;
   for (let fired = AT_ONCE; fired === AT_ONCE; ) fired = await fireSome(deps);
 }
 
@@ -39,9 +40,6 @@ const ANY_DUE: Question = {
   name: 'due connections',
   query: (db) => db.select({ id: connections.id }).from(connections).where(isDue).limit(1),
 };
-
-/** Most ticks find nothing, which one statement shows without a transaction. */
-const isAnyDue = async (db: Db): Promise<boolean> => (await askTogether(db, ANY_DUE)).length > 0;
 
 /** @returns how many were due */
 async function fireSome(deps: Deps): Promise<number> {

@@ -1,5 +1,5 @@
 import type { StoredRunError } from '../../db/schema/index.ts';
-import { ConnectorError, FencedError, RateLimitedError } from '../connectors/contract/errors.ts';
+import { CannotContinueError, ConnectorError, FencedError, RateLimitedError } from '../connectors/contract/errors.ts';
 import { SideError } from '../connector-runtime/side-error.ts';
 import type { Deps } from '../deps.ts';
 import { type Attempt, ClaimLost, StopRequested, WorkerStopping } from './attempt.ts';
@@ -20,7 +20,8 @@ export async function classifyError(deps: Deps, attempt: Attempt, thrown: unknow
   if (!(reason instanceof ConnectorError)) {
     deps.log.error({ err: reason, stream_run_id: attempt.claim.stream_run.id }, 'stream failed unexpectedly');
   }
-  if (!described.retryable) return { kind: 'failed', error: described };
+  const of_stream = reason instanceof CannotContinueError;
+  if (!described.retryable) return { kind: 'failed', error: described, of_stream };
   return {
     kind: 'retry',
     error: described,

@@ -132,7 +132,8 @@ async function moveAll(deps: Deps, shared: SharedAttempts): Promise<Map<Attempt,
   const outcomes = new Map<Attempt, Outcome | null>();
   try {
     await shared.traced(() => Promise.race([replicate(shared), abortTimeout(shared)]));
-    for (const attempt of shared.attempts) outcomes.set(attempt, { kind: 'succeeded' });
+    for (const attempt of shared.attempts)
+      outcomes.set(attempt, { kind: 'succeeded', rolled_over: shared.is_continuous });
   } catch (error) {
     for (const attempt of shared.attempts) outcomes.set(attempt, await classifyError(deps, attempt, error));
   }

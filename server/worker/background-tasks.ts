@@ -1,4 +1,5 @@
 import { and, eq, inArray, sql } from 'drizzle-orm';
+import { findsAny, type Question } from '../../db/ask-together.ts';
 import { accountConnectors, type TaskRow, tasks } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import { refreshCatalog } from '../catalog/discover.ts';
@@ -40,18 +41,24 @@ export async function executeTaskJob(deps: Deps, task_id: string): Promise<void>
 const touch = (deps: Deps, id: string) =>
   deps.db.update(tasks).set({ heartbeat_at: sql`clock_timestamp()` }).where(eq(tasks.id, id));
 
+const isStuck = and(
+  eq(tasks.status, 'running'),
+  sql`coalesce(${tasks.heartbeat_at}, ${tasks.updated_at}) < now() - make_interval(secs => ${LOST_SECONDS})`,
+);
+
+const ANY_STUCK: Question = {
+  name: 'stuck tasks',
+  query: (db) => db.select({ id: tasks.id }).from(tasks).where(isStuck).limit(1),
+};
+
 /** Recovers tasks whose worker died: another attempt, or the end after three. Any number of workers may call it at once. */
 export async function recoverStuckTasks(deps: Deps): Promise<void> {
+  if (!(await findsAny(deps.db, ANY_STUCK))) return;
   const stuck = await deps.db
     .update(tasks)
     // The heartbeat of this call, so that the job is not sent again before it had time to start.
     .set({ heartbeat_at: sql`clock_timestamp()` })
-    .where(
-      and(
-        eq(tasks.status, 'running'),
-        sql`coalesce(${tasks.heartbeat_at}, ${tasks.updated_at}) < now() - make_interval(secs => ${LOST_SECONDS})`,
-      ),
-    )
+    .where(isStuck)
     .returning();
   for (const task of stuck) {
     deps.log.warn({ task_id: task.id, attempts: task.attempts }, 'the worker of a background task died');

@@ -45,11 +45,8 @@ const JOBS: readonly PeriodicJob[] = [
   job('recover stuck verifications', 10_000, recoverStuckVerifications, false),
   job('seal the audit log', 2000, sealAudit),
   job('resend lost deliveries', 10_000, ({ db, queue }) => resendLostDeliveries(db, queue), false),
-  // In sequence: both lock accounts.
-  job('apply plan limits', 10_000, async (deps) => {
-    await applyAllPlanLocks(deps);
-    await clearPlanNotices(deps);
-  }),
+  job('apply plan limits', 10_000, applyAllPlanLocks),
+  job('clear plan notices', 10_000, clearPlanNotices),
   job('test broken connectors again', 10_000, retestConnectors),
   job('release webhook events', MINUTE_MS, releaseWebhookEvents),
   job('send daily digests', MINUTE_MS, sendDailyDigests),

@@ -176,3 +176,12 @@ describe('one snapshot, one end', () => {
     expect(table!.code).toBe('table_missing');
   });
 });
+
+test('the server waits for a destination that does not take the rows', async () => {
+  await run(`create view patience as select current_setting('tcp_user_timeout') as user_timeout`);
+  const { rows } = await readAll(
+    sourceConfig(sides.source).ctx,
+    requestOf(await streamNamed(sides.source, 'patience'), { sync_mode: 'full_refresh' }),
+  );
+  expect(rows).toEqual([['0']]);
+});

@@ -249,7 +249,8 @@ describe('the slot at the source', () => {
     await source.unsafe(`create table noise as select n, repeat(md5(n::text), 10) from generate_series(1, 20000) n`);
     await lookNow(pipeline);
     await lookNow(pipeline);
-    expect((await readerRow(pipeline))?.lag_bytes).toBeGreaterThan(1_000_000);
+    // Although the commit did not wait for the server to write all of it.
+    expect((await readerRow(pipeline))?.lag_bytes).toBeGreaterThan(6_000_000);
     const emitted = await eventsOf(pipeline, 'change_log_lagging');
     expect(emitted).toHaveLength(1);
     expect(emitted[0]?.payload).toMatchObject({ stream_name: 'lagging', lag_bytes: expect.any(Number) });

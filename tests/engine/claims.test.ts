@@ -1,15 +1,17 @@
 import { describe, expect, test } from 'bun:test';
-import { eq, sql } from 'drizzle-orm';
-import { connectionRuns, streamRuns } from '../../db/schema/index.ts';
+import { eq, inArray, sql } from 'drizzle-orm';
+import { connectionRuns, connectionStreams, streamRuns } from '../../db/schema/index.ts';
 import {
   type Claim,
   claimStream,
   type Progress,
   recordCheckpoint,
+  recordCheckpoints,
   recordProgress,
 } from '../../server/runs/claim-stream.ts';
 import { deliverAction } from '../../server/queue/jobs.ts';
 import { endAttempt } from '../../server/runs/end-attempt.ts';
+import { recordFreshness } from '../../server/runs/log/freshness.ts';
 import { recoverStuckRuns } from '../../server/runs/recover-stuck-runs.ts';
 import { MAX_LOG_LINES } from '../../server/runs/log/append-lines.ts';
 import { Attempt } from '../../server/transfer/attempt.ts';
@@ -185,4 +187,55 @@ test('a job that the queue has lost is sent again', async () => {
   await recoverStuckRuns(deps);
   expect(await streams()).toMatchObject([{ status: 'retrying' }]);
   expect(await sent()).toHaveLength(before + 1);
+});
+
+test('checkpoints and freshness of streams lock them in one order, so that neither waits for the other', async () => {
+  const made = await started(3);
+  const claims = await Promise.all(
+    (await made.streams()).map(async ({ id }) => (await claimStream(db, id, deps.worker_id))!),
+  );
+  // As streams that are read from one log.
+  const fence = Math.max(...claims.map(({ stream_run }) => stream_run.fence));
+  for (const { stream_run } of claims) stream_run.fence = fence;
+  await db.update(streamRuns).set({ fence }).where(eq(streamRuns.connection_run_id, made.run_id));
+  const ids = claims.map(({ stream }) => stream.id).sort();
+  const [first, ...others] = ids as [string, ...string[]];
+  // Its row is now behind those of the others.
+  await db.update(connectionStreams).set({ backfill_days: 1 }).where(eq(connectionStreams.id, first));
+  const counts = { rows_loaded: 1, rows_updated: 0, rows_deleted: 0, bytes_loaded: 1, rows_rejected: 0 };
+  const checkpoint = (claim: Claim) => ({ claim, state: { cursor: '1' }, state_version: 1, counts });
+  const works = [
+    () => recordCheckpoints(db, claims.map(checkpoint).toReversed()),
+    () => recordFreshness(db, ids.toReversed(), new Date()),
+  ];
+  for (const work of works) {
+    const { running } = await db.transaction(async (tx) => {
+      await tx.update(connectionStreams).set({ backfill_days: 2 }).where(eq(connectionStreams.id, first));
+      const begun = work();
+      const waiting = sql`select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`;
+      await until(async () => (await db.execute<{ n: number }>(waiting))[0]!.n > 0);
+      const free = await tx
+        .select({ id: connectionStreams.id })
+        .from(connectionStreams)
+        .where(inArray(connectionStreams.id, others))
+        .for('no key update', { skipLocked: true });
+      expect(free.map(({ id }) => id).sort()).toEqual(others);
+      return { running: begun };
+    });
+    await running;
+  }
+});
+
+test('a run that followed a log is not taken for one that read all of it', async () => {
+  const freshOf = async ({ stream }: Claim) => {
+    const where = eq(connectionStreams.id, stream.id);
+    const [row] = await db.select({ at: connectionStreams.fresh_at }).from(connectionStreams).where(where);
+    return row!.at;
+  };
+  const [followed, read] = [await claimed(), await claimed()];
+  await end(followed.claim, { kind: 'succeeded', rolled_over: true });
+  await end(read.claim, { kind: 'succeeded' });
+  expect(await freshOf(followed.claim)).toBeNull();
+  expect(await freshOf(read.claim)).not.toBeNull();
 });

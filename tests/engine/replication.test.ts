@@ -1,7 +1,13 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { and, eq, inArray, sql } from 'drizzle-orm';
 import postgres from 'postgres';
-import { changeReaders, connectionRuns, connections, connectionStreams } from '../../db/schema/index.ts';
+import {
+  accountConnectors,
+  changeReaders,
+  connectionRuns,
+  connections,
+  connectionStreams,
+} from '../../db/schema/index.ts';
 import { postgresSource } from '../../server/connectors/postgres/source.ts';
 import { selectConnection } from '../../server/resources/connections/query.ts';
 import { stateSetTo } from '../../server/runs/set-state.ts';
@@ -326,6 +332,24 @@ describe('streams of one connection that are read from the log', () => {
     await source`update parked.bad set n = n + 1`;
     await succeeded(pipeline);
     await compare('parked', ['bad', 'fine']);
+  });
+
+  test('whose slot was dropped fail, and leave the source to other connections; after a reset they are read again', async () => {
+    await create('dropped', ['one', 'two', 'three']);
+    const pipeline = await follow('dropped');
+    await succeeded(pipeline);
+    await source`select pg_drop_replication_slot(${slotOf(pipeline)})`;
+    const failed = await run(pipeline);
+    expect(failed.streams.map(({ error }) => error?.code)).toEqual(Array(3).fill('replication_slot_missing'));
+    const [{ status } = {}] = await db
+      .select({ status: accountConnectors.status })
+      .from(accountConnectors)
+      .where(eq(accountConnectors.id, pipeline.connection.source_id));
+    expect(status).toBe('active');
+    await source`update dropped.one set n = 7 where id = 7`;
+    await db.update(connectionStreams).set(stateSetTo(null)).where(ofConnection(pipeline));
+    await succeeded(pipeline);
+    await compare('dropped', ['one', 'two', 'three']);
   });
 });
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { and, between, desc, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import { type AuditSealRow, auditEvents, auditSeals } from '../../../db/schema/index.ts';
-import { askTogether, type Question } from '../../../db/ask-together.ts';
+import { findsAny, type Question } from '../../../db/ask-together.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
 import type { Secrets } from '../../platform/secrets.ts';
@@ -94,8 +94,7 @@ const ANY_UNSEALED: Question = { name: 'unsealed entries', query: () => sql`sele
  * processes may call it at once. Returns the number of entries.
  */
 export async function sealAudit(deps: Deps): Promise<number> {
-  const waiting = await askTogether(deps.db, ANY_UNSEALED);
-  if (waiting.length === 0) return 0;
+  if (!(await findsAny(deps.db, ANY_UNSEALED))) return 0;
   let sealed = 0;
   for (;;) {
     const count = await deps.db.transaction((tx) => sealBatch(tx, deps));

@@ -7,6 +7,7 @@ import {
   type EventRow,
   type TriggerRow,
 } from '../../../db/schema/index.ts';
+import { findsAny, type Question } from '../../../db/ask-together.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Queue } from '../../queue/boss.ts';
 import { deliverAction } from '../../queue/jobs.ts';
@@ -110,10 +111,14 @@ const isOverdue = and(
   sql`${deliveries.next_attempt_at} < now() - make_interval(secs => ${LOST_SECONDS})`,
 );
 
+const ANY_OVERDUE: Question = {
+  name: 'overdue deliveries',
+  query: (db) => db.select({ id: deliveries.id }).from(deliveries).where(isOverdue).limit(1),
+};
+
 /** Queues jobs for deliveries that are long overdue, because their job was lost. Returns their number. */
 export async function resendLostDeliveries(db: Db, queue: Queue): Promise<number> {
-  const some = await db.select({ id: deliveries.id }).from(deliveries).where(isOverdue).limit(1);
-  if (some.length === 0) return 0;
+  if (!(await findsAny(db, ANY_OVERDUE))) return 0;
   return db.transaction(async (tx) => {
     const overdue = tx
       .select({ id: deliveries.id })

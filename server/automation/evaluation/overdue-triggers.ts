@@ -1,4 +1,4 @@
-import { and, eq, lte, sql } from 'drizzle-orm';
+import { and, eq, lte, type SQL, sql } from 'drizzle-orm';
 import {
   events,
   type TriggerGroupRow,
@@ -7,7 +7,7 @@ import {
   type TriggerRow,
   triggers,
 } from '../../../db/schema/index.ts';
-import { askTogether, type Question } from '../../../db/ask-together.ts';
+import { askTogether, findsAny, type Question } from '../../../db/ask-together.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Deps } from '../../deps.ts';
 import { lockEvaluation } from './evaluate-batch.ts';
@@ -105,12 +105,9 @@ async function fireDue(
   return true;
 }
 
-/** Updates states of triggers that change without an event: by time, or when a user resolves a case. */
-export async function refreshTriggerStates({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
-  const instant = now().toISOString();
-  await db.execute(sql`
-    update triggers t set state = 'idle'
-    where t.deleted_at is null and (
+/** The time has passed that it waited for, or a user has resolved its case. */
+const isIdleAgain = (instant: SQL): SQL => sql`
+    t.deleted_at is null and (
       (t.state = 'pending' and not exists (
         select from trigger_groups g where g.trigger_id = t.id and (g.due_at is not null or (
           cardinality(g.matched_at) > 0 and (t.within_seconds = 0
@@ -119,5 +116,16 @@ export async function refreshTriggerStates({ db, now }: Pick<Deps, 'db' | 'now'>
         select from trigger_groups g where g.trigger_id = t.id and g.cooldown_until > ${instant}::timestamptz)
         and (t.cooldown_seconds > 0 or t.last_fired_at < ${instant}::timestamptz - interval '1 minute'))
       or (t.state = 'triggered' and not exists (
-        select from cases c where c.trigger_id = t.id and c.status in ('open', 'acknowledged', 'suppressed'))))`);
+        select from cases c where c.trigger_id = t.id and c.status in ('open', 'acknowledged', 'suppressed'))))`;
+
+const ANY_IDLE_AGAIN: Question = {
+  name: 'idle triggers',
+  query: () => sql`select t.id from triggers t where ${isIdleAgain(sql`${sql.placeholder('states_at')}`)} limit 1`,
+};
+
+/** Updates states of triggers that change without an event: by time, or when a user resolves a case. */
+export async function refreshTriggerStates({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  const states_at = now().toISOString();
+  if (!(await findsAny(db, ANY_IDLE_AGAIN, { states_at }))) return;
+  await db.execute(sql`update triggers t set state = 'idle' where ${isIdleAgain(sql`${states_at}`)}`);
 }

@@ -47,6 +47,12 @@ export class ConfigurationError extends ConnectorError {
   override readonly type: ConnectorErrorType = 'config_error';
 }
 
+/**
+ * The stream cannot be read on from its position, as without the slot that kept the log for it, and can be once its cursor
+ * is reset. It says nothing about the source and the other streams.
+ */
+export class CannotContinueError extends ConfigurationError {}
+
 /** The source no longer matches the catalog: a column or table is gone. */
 export class SchemaChangedError extends ConnectorError {
   override readonly type: ConnectorErrorType = 'schema_changed';

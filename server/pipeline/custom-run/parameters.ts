@@ -35,6 +35,9 @@ export function completeParameters(
   return parameters;
 }
 
+/** As a plan or a run keeps what `completeParameters` returned. */
+export const storedParameters = (stored: Record<string, unknown>) => stored as unknown as RunParameters;
+
 function checkWindow({ start_date, end_date, split, mode }: RunParameters, today: string): void {
   const refuse = (code: string, field: string, message: string) => badRequest(code, message, { field });
   if (mode === 'full_refresh' && end_date !== null) {

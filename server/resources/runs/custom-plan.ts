@@ -73,7 +73,6 @@ export async function storePlan(
 }
 
 export const decisionOf = (row: CustomRunPlanRow) => row.decision as unknown as CustomRunPlannerDecision;
-export const parametersOf = (row: CustomRunPlanRow) => row.parameters as unknown as RunParameters;
 
 async function planFor(
   ctx: Ctx,

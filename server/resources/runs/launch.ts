@@ -11,6 +11,7 @@ import type { AccountPlan } from '../../billing/account-plan.ts';
 import { requireChunks, requireFeature } from '../../billing/limits.ts';
 import { type ChunkStart, MOMENTARY, startChunks } from '../../runs/start.ts';
 import { emitPlanEvent } from '../../events/custom-run-events.ts';
+import { storedParameters } from '../../pipeline/custom-run/parameters.ts';
 import type { RunParameters } from '../../pipeline/custom-run/plan.ts';
 import type { PlanNotice } from '../../pipeline/custom-run/streams.ts';
 import { badRequest, notFound } from '../../platform/errors.ts';
@@ -18,7 +19,7 @@ import { actorOf, type Ctx } from '../../api/procedure.ts';
 import { lockConnection } from '../access/connection.ts';
 import { accountPlan } from '../access/account-plan.ts';
 import { chunksToLaunch, earlierLaunch, type LaunchChunks } from './launch-chunks.ts';
-import { decisionOf, parametersOf, storePlan } from './custom-plan.ts';
+import { decisionOf, storePlan } from './custom-plan.ts';
 import type { CustomRunParameters, CustomRunPlanLaunchRequest, CustomRunPlanLaunchResponse } from './custom-schema.ts';
 import { resolveStreams } from './custom-streams.ts';
 
@@ -64,7 +65,7 @@ export async function runCustom(
   const { blockers, total_chunks } = decisionOf(plan);
   const blocker = lasting(blockers).find(({ code }) => code !== 'max_custom_run_chunks');
   if (blocker) throw badRequest(blocker.code, blocker.message);
-  if (parametersOf(plan).clear_destination)
+  if (storedParameters(plan.parameters).clear_destination)
     throw needsConfirmation('To clear the destination, preview the run and launch its plan with confirm');
   requireFeature(account, 'custom_runs');
   requireChunks(account, total_chunks);
@@ -81,7 +82,7 @@ export async function rerunChunk(
   connection: ConnectionRow,
   { run, streams }: { run: RunRow; streams: { id: string }[] },
 ): Promise<string> {
-  const parameters = run.custom_run_parameters as unknown as RunParameters;
+  const parameters = storedParameters(run.custom_run_parameters!);
   const stream_ids = streams.map(({ id }) => id);
   const [id] = await launchChunks(ctx, {
     connection,
@@ -138,7 +139,7 @@ async function launch(
   { connection, account, plan, chunks: { run: launched, skipped } }: Launch,
 ): Promise<CustomRunPlanLaunchResponse> {
   const { total_chunks } = decisionOf(plan);
-  const parameters = parametersOf(plan);
+  const parameters = storedParameters(plan.parameters);
   const started = { id: plan.id, parameters, total_chunks };
   const ids =
     launched.length === 0

@@ -15,6 +15,7 @@ import { holdCredits, isMomentary, reserveCredits } from '../../billing/credits.
 import { dispatchStreams } from '../dispatch-streams.ts';
 import { moveCursors } from './cursor.ts';
 import { emitPlanCompleted } from '../../events/custom-run-events.ts';
+import { storedParameters } from '../../pipeline/custom-run/parameters.ts';
 import type { RunParameters } from '../../pipeline/custom-run/plan.ts';
 import { emitRunEvents } from '../../events/run-events.ts';
 import { LIVE_RUN, LIVE_STREAM, type RunStatus } from '../../pipeline/run-states.ts';
@@ -45,7 +46,7 @@ export async function advancePlan(
   const [plan] = await db.select().from(customRunPlans).where(eq(customRunPlans.id, step.plan_id)).for('no key update');
   // Deleted together with its connection.
   if (!plan) return;
-  const parameters = plan.parameters as unknown as RunParameters;
+  const parameters = storedParameters(plan.parameters);
   const { ended } = step;
   const stops = ended !== null && parameters.on_chunk_failure === 'stop';
   if (stops && FAILED.includes(ended.status)) await stopWaiting(db, plan, 'predecessor_failed');

@@ -1,5 +1,6 @@
 import { inArray, type SQL, sql } from 'drizzle-orm';
 import { connectionStreams, type RunRow } from '../../../db/schema/index.ts';
+import { lockInOrder } from '../../../db/lock-in-order.ts';
 import type { Db } from '../../../db/types.ts';
 
 /**
@@ -16,7 +17,7 @@ export async function recordFreshness(db: Db, stream_ids: string[], as_of: Date)
   await db
     .update(connectionStreams)
     .set({ fresh_at: laterOf(sql`${as_of.toISOString()}::timestamptz`) })
-    .where(inArray(connectionStreams.id, stream_ids));
+    .where(inArray(connectionStreams.id, sql`(${lockInOrder('connection_streams', stream_ids)})`));
 }
 
 const laterOf = (moment: SQL): SQL => sql`greatest(${connectionStreams.fresh_at}, ${moment})`;

@@ -1,7 +1,7 @@
 import { and, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { connectionRuns, type RunRow, snapshots } from '../../../db/schema/index.ts';
-import { askTogether, type Question } from '../../../db/ask-together.ts';
+import { findsAny, type Question } from '../../../db/ask-together.ts';
 import type { Db } from '../../../db/types.ts';
 import type { Queue } from '../../queue/boss.ts';
 import { keepSnapshot, publishTables } from '../../queue/jobs.ts';
@@ -45,7 +45,7 @@ const ANY_SHARED: Question = {
 
 /** Requests a keeper where none has answered, and sends jobs again that were lost with their worker. */
 export async function recoverSnapshots(db: Db, queue: Queue): Promise<void> {
-  if ((await askTogether(db, ANY_SHARED)).length === 0) return;
+  if (!(await findsAny(db, ANY_SHARED))) return;
   const before = (column: AnyPgColumn, seconds: number) =>
     sql`coalesce(${column} < clock_timestamp() - make_interval(secs => ${seconds}), true)`;
   const lacksKeeper = and(

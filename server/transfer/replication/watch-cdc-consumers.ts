@@ -8,6 +8,7 @@ import {
   connections,
   streamRuns,
 } from '../../../db/schema/index.ts';
+import { findsAny, type Question } from '../../../db/ask-together.ts';
 import type { AnySource } from '../../connectors/contract/connector.ts';
 import type { Deps } from '../../deps.ts';
 import { isInCatalog } from '../../catalog/store.ts';
@@ -39,8 +40,15 @@ export const watchCdcConsumers = (deps: Deps): Periodic =>
 
 type Due = Awaited<ReturnType<typeof dueConsumers>>[number];
 
+/** Most installations have none. */
+const ANY_CONSUMER: Question = {
+  name: 'CDC consumers',
+  query: (db) => db.select({ id: changeReaders.stream_id }).from(changeReaders).limit(1),
+};
+
 /** One turn of the loop, exported for tests. */
 export async function checkCdcConsumers(deps: Deps): Promise<void> {
+  if (!(await findsAny(deps.db, ANY_CONSUMER))) return;
   for (const found of await dueConsumers(deps)) {
     const pause = found.is_over ? pauseSeconds(found.reader.failures) : LAG_CHECK_SECONDS;
     // Of several workers, the one whose update succeeds does the work.

@@ -1,6 +1,6 @@
 import type { Cell, ReadRequest, RowChange } from '../../contract/connector.ts';
 import { DELETE, TRUNCATE, UPSERT } from '../../contract/changes.ts';
-import { ConfigurationError, DataError } from '../../contract/errors.ts';
+import { CannotContinueError, ConfigurationError, DataError } from '../../contract/errors.ts';
 import { type ChangeFacts, factName } from '../../contract/change-fields.ts';
 import type { ByteReader } from './values/byte-reader.ts';
 import { type ReadValue, type ValueOptions, valueReader, valueSkipper } from './values/column-values.ts';
@@ -66,7 +66,7 @@ export class ChangeRows {
     const missingKey = this.#key.filter((at) => this.#missing.includes(at));
     if (missingKey.length === 0) return;
     const names = missingKey.map((at) => this.request.columns[at]!.field.path[0]).join(', ');
-    throw new ConfigurationError(
+    throw new CannotContinueError(
       'key_not_in_log',
       `${this.request.stream.name} had no column ${names} for some time, so the changes of that time have no key. ${RESET_HINT}`,
     );
@@ -151,7 +151,7 @@ export class ChangeRows {
   }
 
   #incomplete(): ConfigurationError {
-    return new ConfigurationError(
+    return new CannotContinueError(
       'binlog_row_image_not_full',
       `A session changed ${this.request.stream.name} without binlog_row_image = FULL, so the log lacks columns. Set it for all sessions. ${RESET_HINT}`,
     );

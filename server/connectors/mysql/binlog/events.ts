@@ -1,5 +1,5 @@
 import { crc32, inflateSync } from 'node:zlib';
-import { ConfigurationError, ConnectorError, DataError } from '../../contract/errors.ts';
+import { CannotContinueError, ConnectorError, DataError } from '../../contract/errors.ts';
 import { RESET_HINT } from './reset-hint.ts';
 import { ByteReader } from './values/byte-reader.ts';
 import type { Gtid } from './gtid.ts';
@@ -106,14 +106,14 @@ export class EventDecoder {
 
 function otherOf(type: number, flags: number): LogEvent {
   if (type === MYSQL_ANONYMOUS) {
-    throw new ConfigurationError(
+    throw new CannotContinueError(
       'gtid_mode_not_on',
       `The binary log has a transaction without a GTID. Set gtid_mode = ON. ${RESET_HINT}`,
     );
   }
   if (WITHOUT_ROWS.has(type) || (flags & IGNORABLE) !== 0) return OTHER;
   if (type === INCIDENT) {
-    throw new ConfigurationError('binlog_incident', `The server lost changes before it logged them. ${RESET_HINT}`);
+    throw new CannotContinueError('binlog_incident', `The server lost changes before it logged them. ${RESET_HINT}`);
   }
   throw new ConnectorError(
     'binlog_event_unknown',

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../contract/errors.ts';
+import { CannotContinueError } from '../../contract/errors.ts';
 import { RESET_HINT } from './reset-hint.ts';
 
 /** A transaction of the log. Numbers grow within a domain: with MySQL that is the UUID of a server. */
@@ -54,7 +54,7 @@ export const covers = (position: Position, { domain, number }: Gtid): boolean =>
 export function assertNext(position: Position, { domain, number }: Gtid): void {
   const next = (position.get(domain)?.number ?? 0n) + 1n;
   if (typeof domain !== 'string' || number === next) return;
-  throw new ConfigurationError(
+  throw new CannotContinueError(
     'gtids_out_of_order',
     `The binary log has transaction ${domain}:${number} where ${next} should follow. Set replica_preserve_commit_order = ON on a replica, and do not skip numbers. ${RESET_HINT}`,
   );

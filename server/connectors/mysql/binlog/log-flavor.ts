@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../../contract/errors.ts';
+import { CannotContinueError } from '../../contract/errors.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import { literal } from '../connection/sql.ts';
 import { encodedSet, parsePosition, type Position, positionText } from './gtid.ts';
@@ -79,7 +79,7 @@ async function setOf(session: MysqlSession, name: string): Promise<Position> {
   const text = (await valueOf(session, name)).replaceAll('\n', '');
   const position = parsePosition(text);
   if (position) return position;
-  throw new ConfigurationError(
+  throw new CannotContinueError(
     'gtids_out_of_order',
     `The server has executed ${text}, in which transactions are missing, or have a tag, which is not supported. The log can be read once its GTIDs follow each other: set replica_preserve_commit_order = ON on a replica, and execute the missing ones. ${RESET_HINT}`,
   );

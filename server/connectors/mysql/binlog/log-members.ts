@@ -1,5 +1,5 @@
 import type { ReadRequest, ReplicationRequest, StreamState } from '../../contract/connector.ts';
-import { ConfigurationError } from '../../contract/errors.ts';
+import { CannotContinueError, ConfigurationError } from '../../contract/errors.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import { contains, parsePosition, type Position, positionText } from './gtid.ts';
@@ -46,7 +46,7 @@ export function statePosition(state: StreamState | null): Position | null {
   if (state?.cursor == null) return null;
   const position = parsePosition(state.cursor);
   if (position && position.size > 0) return position;
-  throw new ConfigurationError(
+  throw new CannotContinueError(
     'invalid_cursor',
     `"${state.cursor}" is not a GTID position such as 0-1-100 or 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100. ${RESET_HINT}`,
   );
@@ -74,7 +74,7 @@ function problemOf(
   { oldest, end, table }: { oldest: Position; end: Position; table: string },
 ): ConfigurationError | null {
   if (!contains(end, position)) {
-    return new ConfigurationError(
+    return new CannotContinueError(
       'source_went_back',
       `${table} was read up to GTID ${positionText(position)}, and the log of the server ends at ${positionText(end)}: it was set back, or is another one. ${RESET_HINT}`,
     );

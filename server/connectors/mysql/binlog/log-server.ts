@@ -1,5 +1,5 @@
 import type { CheckResult, ConnectorContext } from '../../contract/connector.ts';
-import { ConfigurationError, ConnectorError, RetryableError } from '../../contract/errors.ts';
+import { CannotContinueError, ConfigurationError, ConnectorError, RetryableError } from '../../contract/errors.ts';
 import { fixOf } from '../../contract/fixes.ts';
 import { MysqlSession } from '../connection/session.ts';
 import type { MysqlSourceConfig } from '../connection/settings.ts';
@@ -218,7 +218,7 @@ export function lostError(session: MysqlSession, thrown: unknown): unknown {
   )
     return purgedError('');
   if (/not in the master's binlog|is missing the GTID|does not exist in the binlog/i.test(message)) {
-    return new ConfigurationError(
+    return new CannotContinueError(
       'source_went_back',
       `The server does not have the transactions that were read before: it was set back, or is another one. ${RESET_HINT}. ${message}`,
     );
@@ -228,7 +228,7 @@ export function lostError(session: MysqlSession, thrown: unknown): unknown {
 }
 
 export const purgedError = (position: string) =>
-  new ConfigurationError(
+  new CannotContinueError(
     'binlog_purged',
     `The server has removed the binary log after ${position || 'the position of the stream'} (binlog_expire_logs_seconds, PURGE BINARY LOGS). ${RESET_HINT}`,
   );

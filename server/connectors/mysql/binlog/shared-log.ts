@@ -1,5 +1,5 @@
 import type { ConnectorContext, ReplicatedBatch, ReplicationRequest, StreamState } from '../../contract/connector.ts';
-import { ConfigurationError, DataError } from '../../contract/errors.ts';
+import { CannotContinueError, DataError } from '../../contract/errors.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import type { LineMark } from '../../kits/log/change-lines.ts';
 import { BATCH_BYTES, BATCH_ROWS, type ChangeLog, OVERSIZE } from '../../kits/log/follow.ts';
@@ -331,7 +331,7 @@ export class SharedLog implements ChangeLog {
       ({ member }) =>
         [
           member.at,
-          new ConfigurationError(
+          new CannotContinueError(
             'xa_transaction',
             `${member.request.stream.name} was changed by an XA transaction in two phases (GTID ${positionText(this.position)} and later), which the log shows before its end. ${RESET_HINT}`,
           ),
@@ -342,7 +342,7 @@ export class SharedLog implements ChangeLog {
 }
 
 const unloggedRows = (statement: string) =>
-  new ConfigurationError(
+  new CannotContinueError(
     'statement_logged',
     `The log has a statement instead of the rows that it changed: ${statement.slice(0, 100)}. Set binlog_format = ROW for all sessions. ${RESET_HINT}`,
   );

@@ -1,5 +1,5 @@
 import type { ReadRequest } from '../../contract/connector.ts';
-import { ConfigurationError, RetryableError, SchemaChangedError } from '../../contract/errors.ts';
+import { CannotContinueError, ConfigurationError, RetryableError, SchemaChangedError } from '../../contract/errors.ts';
 import { factName } from '../../contract/change-fields.ts';
 import type { MysqlSession } from '../connection/session.ts';
 import { discoverStreams, findUnlogged } from '../read/catalog.ts';
@@ -64,7 +64,7 @@ export async function notLogged(
 }
 
 export const tableReplaced = (table: string, statement: string) =>
-  new ConfigurationError(
+  new CannotContinueError(
     'table_replaced',
     `${table} was dropped, renamed or replaced at the source (${statement.slice(0, 100)}), so its rows are other ones. ${RESET_HINT}`,
   );

@@ -1,4 +1,5 @@
 import { freeBytes } from '../../../platform/memory/free-bytes.ts';
+import { ReceivedPieces } from '../../kits/sql/received-pieces.ts';
 import type { RowText } from './row-text.ts';
 import { type DriverCommand, type DriverConnection, type DriverPacket, TakenSocket } from './taken-socket.ts';
 
@@ -7,36 +8,29 @@ const END_OF_FILE = 0xfe;
 const ERROR = 0xff;
 /** Lines are passed on in pieces of about this size, and at the end of each chunk from the socket. */
 const PIECE = 256 * 1024;
-/** The socket pauses while more than this many bytes wait to be read. */
-const HIGH_WATER = 1024 * 1024;
 
 /**
  * A SELECT whose rows are yielded as COPY text, in pieces of whole lines. A driver command that takes over the socket
  * while rows arrive: the driver's own command creates an object per row and a string per cell.
  */
 export class RowStream implements AsyncIterable<Buffer>, DriverCommand {
-  readonly #queue: Buffer[] = [];
-  #queued = 0;
-  #bytes = 0;
-  #ended = false;
-  #error: Error | null = null;
-  #wake: (() => void) | null = null;
-  #socket: TakenSocket | null = null;
+  readonly #pieces: ReceivedPieces<Buffer>;
   #state: 'header' | 'columns' | 'rows' = 'header';
 
   constructor(
     private readonly text: string,
     private readonly rows: RowText,
-    private readonly options: { onEnd(error: Error | null): void; abandon(): void },
-  ) {}
-
-  bytes(): number {
-    return this.#bytes;
+    options: { onEnd(error: Error | null): void; abandon(): void },
+  ) {
+    this.#pieces = new ReceivedPieces({ ...options, sizeOf: (piece) => piece.length });
   }
 
-  /** A piece that waits to be read is this process's next step. */
+  bytes(): number {
+    return this.#pieces.bytes;
+  }
+
   waits(): boolean {
-    return this.#queue.length === 0 && !this.#ended;
+    return this.#pieces.isAwaited;
   }
 
   /** Called by the driver: first to start, later with the packet that ends the rows. @returns whether the command is done. */
@@ -44,17 +38,18 @@ export class RowStream implements AsyncIterable<Buffer>, DriverCommand {
     if (packet) {
       const refused = packet.isError() ? packet.asError('utf8') : null;
       // Anything else, such as a request for a local file, must not be mistaken for an empty table.
-      this.#finish(refused ?? (this.#state === 'rows' ? null : new Error('the server answered without rows')));
+      this.#pieces.end(refused ?? (this.#state === 'rows' ? null : new Error('the server answered without rows')));
       return true;
     }
-    this.#socket = new TakenSocket(connection, { take: this.#take, release: freeBytes, onChunk: this.#hand });
-    this.#socket.write(Buffer.concat([Buffer.from([QUERY]), Buffer.from(this.text, 'utf8')]));
+    const socket = new TakenSocket(connection, { take: this.#take, release: freeBytes, onChunk: this.#hand });
+    this.#pieces.comeFrom(socket);
+    socket.write(Buffer.concat([Buffer.from([QUERY]), Buffer.from(this.text, 'utf8')]));
     return false;
   }
 
   /** Called by the driver when the connection breaks. */
   onResult(error: Error): void {
-    this.#finish(error);
+    this.#pieces.end(error);
   }
 
   /** Leaves the driver an error, the end of the rows, and any result without rows. */
@@ -75,37 +70,10 @@ export class RowStream implements AsyncIterable<Buffer>, DriverCommand {
   };
 
   readonly #hand = () => {
-    if (this.rows.length === 0) return;
-    const piece = this.rows.take();
-    this.#bytes += piece.length;
-    this.#queued += piece.length;
-    this.#queue.push(piece);
-    if (this.#queued >= HIGH_WATER) this.#socket!.pause();
-    this.#wake?.();
+    if (this.rows.length > 0) this.#pieces.push(this.rows.take());
   };
 
-  #finish(error: Error | null) {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#error = error;
-    this.options.onEnd(error);
-    this.#wake?.();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    try {
-      for (;;) {
-        const piece = this.#error ? undefined : this.#queue.shift();
-        if (piece) {
-          this.#queued -= piece.length;
-          if (this.#queued < HIGH_WATER) this.#socket?.resume();
-          yield piece;
-        } else if (this.#error) throw this.#error;
-        else if (this.#ended) return;
-        else await new Promise<void>((resolve) => (this.#wake = resolve));
-      }
-    } finally {
-      if (!this.#ended) this.options.abandon();
-    }
+  [Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    return this.#pieces[Symbol.asyncIterator]();
   }
 }

@@ -1,5 +1,5 @@
 import type { Cell, ReadRequest, RowChange } from '../../contract/connector.ts';
-import { ConfigurationError } from '../../contract/errors.ts';
+import { CannotContinueError } from '../../contract/errors.ts';
 import { DELETE, TRUNCATE, UPSERT } from '../../contract/changes.ts';
 import { type ChangeFacts, factName } from '../../contract/change-fields.ts';
 import { lsnText } from '../connection/lsn.ts';
@@ -118,7 +118,7 @@ export class ChangeRows {
   }
 
   #fail(missing: readonly string[]): never {
-    throw new ConfigurationError(
+    throw new CannotContinueError(
       'replica_identity_insufficient',
       `${this.request.stream.name} had a different key or replica identity for some time. The log lacks ${missing.join(', ')} of the rows changed in that time. ${RESET_CURSOR_HINT}`,
     );

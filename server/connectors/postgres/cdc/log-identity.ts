@@ -1,5 +1,5 @@
 import type { ReadRequest, StreamSchema, StreamState } from '../../contract/connector.ts';
-import { ConfigurationError } from '../../contract/errors.ts';
+import { CannotContinueError } from '../../contract/errors.ts';
 import { lsnText, lsnValue } from '../connection/lsn.ts';
 import type { PgSession } from '../connection/session.ts';
 import { identifier, literal } from '../connection/sql.ts';
@@ -132,14 +132,14 @@ export function publishedAs(found: PublicationRows, { stream }: ReadRequest): st
 function ownRow(found: PublicationRows, { stream }: ReadRequest): (string | null)[] {
   const own = publishedRow(found, stream);
   if (own) return own;
-  throw new ConfigurationError(
+  throw new CannotContinueError(
     'publication_missing',
     `Publication ${found.name} no longer contains table ${stream.namespace}.${stream.name}, which was recreated or removed. ${RESET_CURSOR_HINT}`,
   );
 }
 
 const altered = (name: string, problem: string) =>
-  new ConfigurationError(
+  new CannotContinueError(
     'publication_altered',
     `Publication ${name} ${problem}. Changes since the last run may be missing from it. ${RESET_CURSOR_HINT}, which creates the publication again`,
   );
@@ -165,4 +165,4 @@ export function assertSamePublication(
   if (rows !== known.publication) throw altered(name, 'was altered after the last run');
 }
 
-const wentBack = (problem: string) => new ConfigurationError('source_went_back', `${problem}. ${RESET_CURSOR_HINT}`);
+const wentBack = (problem: string) => new CannotContinueError('source_went_back', `${problem}. ${RESET_CURSOR_HINT}`);

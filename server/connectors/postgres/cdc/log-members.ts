@@ -1,5 +1,5 @@
 import type { ReadRequest, ReplicationRequest, StreamState } from '../../contract/connector.ts';
-import { ConfigurationError, ConnectorError } from '../../contract/errors.ts';
+import { CannotContinueError, ConnectorError } from '../../contract/errors.ts';
 import { ofStream, StreamsFailed } from '../../contract/replication.ts';
 import { isLsn, lsnValue } from '../connection/lsn.ts';
 import type { PgSession } from '../connection/session.ts';
@@ -52,7 +52,7 @@ async function memberOf(
   const shape = await assertFollowable(session, request);
   const cursor = request.state?.cursor ?? null;
   if (cursor !== null && !isLsn(cursor)) {
-    throw new ConfigurationError(
+    throw new CannotContinueError(
       'invalid_cursor',
       `"${cursor}" is not an LSN such as 00000000/0195F1A8. ${RESET_CURSOR_HINT}`,
     );

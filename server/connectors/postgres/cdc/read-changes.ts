@@ -1,5 +1,5 @@
 import type { Batch, Cell, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
-import { ConfigurationError } from '../../contract/errors.ts';
+import { CannotContinueError } from '../../contract/errors.ts';
 import { TRUNCATE } from '../../contract/changes.ts';
 import { readPublication, serverPosition } from './log-identity.ts';
 import { followLog, openLogSession } from './read-log.ts';
@@ -43,7 +43,7 @@ export async function* readChanges(ctx: Context, request: ReadRequest): AsyncGen
     if (from === null) yield* readSnapshot(ctx, { session, request, shape, name });
     else if (isLsn(from)) yield* followLog(ctx, { session, request, shape, name, from });
     else
-      throw new ConfigurationError(
+      throw new CannotContinueError(
         'invalid_cursor',
         `"${from}" is not an LSN such as 00000000/0195F1A8. ${RESET_CURSOR_HINT}`,
       );

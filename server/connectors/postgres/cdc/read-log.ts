@@ -1,5 +1,5 @@
 import type { Batch, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
-import { ConfigurationError, ConnectorError, RetryableError } from '../../contract/errors.ts';
+import { CannotContinueError, ConnectorError, RetryableError } from '../../contract/errors.ts';
 import { BATCH_BYTES, BATCH_ROWS, OVERSIZE } from '../../kits/log/follow.ts';
 import { fillGaps } from './fill-toast-values.ts';
 import { ChangeRows } from './change-rows.ts';
@@ -232,13 +232,13 @@ export async function assertUnchanged(
 export function assertLogAvailable({ slot, name, from }: { slot: Slot | null } & Pick<Reading, 'name' | 'from'>): void {
   if (slot?.lost) throw slotLost(name);
   if (!isUsable(slot)) {
-    throw new ConfigurationError(
+    throw new CannotContinueError(
       'replication_slot_missing',
       `Replication slot ${name} no longer exists on the server. ${RESET_CURSOR_HINT}`,
     );
   }
   if (lsnValue(slot.confirmed) > lsnValue(from)) {
-    throw new ConfigurationError(
+    throw new CannotContinueError(
       'replication_slot_ahead',
       `Replication slot ${name} was advanced to ${slot.confirmed}, so the changes after ${fullLsn(from)} are lost. ${RESET_CURSOR_HINT}`,
     );
@@ -246,7 +246,7 @@ export function assertLogAvailable({ slot, name, from }: { slot: Slot | null } &
 }
 
 const slotLost = (name: string) =>
-  new ConfigurationError(
+  new CannotContinueError(
     'replication_slot_lost',
     `The server removed log that replication slot ${name} needs (max_slot_wal_keep_size). ${RESET_CURSOR_HINT}`,
   );
@@ -258,7 +258,7 @@ export function lostError(error: unknown, { name }: Pick<Reading, 'name'>): unkn
     return new RetryableError('replication_slot_in_use', `Replication slot ${name} is in use by another process`);
   }
   if (/publication .* does not exist/.test(error.message)) {
-    return new ConfigurationError('publication_missing', `Publication ${name} does not exist. ${RESET_CURSOR_HINT}`);
+    return new CannotContinueError('publication_missing', `Publication ${name} does not exist. ${RESET_CURSOR_HINT}`);
   }
   return error;
 }

@@ -20,8 +20,9 @@ export interface Slot {
    */
   confirmed: string | null;
   /**
-   * The log that the server keeps for the slot, in bytes. A transaction that is open at the source holds back where
-   * decoding would have to start again, also when everything before it is confirmed.
+   * The log that the server keeps for the slot, in bytes, also what it has not written yet, as after a commit that did not
+   * wait. A transaction that is open at the source holds back where decoding would have to start again, also when everything
+   * before it is confirmed.
    */
   lag_bytes: number;
 }
@@ -34,7 +35,7 @@ export async function findSlot(session: PgSession, name: string): Promise<Slot |
   const { rows } = await session.query(
     `select active_pid, wal_status = 'lost', confirmed_flush_lsn,
             greatest(0, pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_receive_lsn()
-                                        else pg_current_wal_lsn() end, least(restart_lsn, confirmed_flush_lsn)))
+                                        else pg_current_wal_insert_lsn() end, least(restart_lsn, confirmed_flush_lsn)))
        from pg_replication_slots where slot_name = ${literal(name)}`,
   );
   const [found] = rows;

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { keepBytes } from '../../../platform/memory/free-bytes.ts';
 import { SIGNATURE, TRAILER } from '../../cells/copy-binary.ts';
+import { ReceivedPieces } from '../../kits/sql/received-pieces.ts';
 
 /** The part of the driver's connection that COPY uses. */
 export interface DriverConnection {
@@ -13,8 +14,6 @@ const COPY_DATA = 0x64;
 const COPY_DONE = 0x63;
 const ERROR_RESPONSE = 0x45;
 const HEADER = 5;
-/** The socket pauses while more than this many bytes wait to be read. */
-const HIGH_WATER = 1024 * 1024;
 
 /** Copied bytes. `rows_end` is the end of the last complete row in them, 0 if no row ends in them. */
 export interface Piece {
@@ -34,16 +33,11 @@ export interface Piece {
  * instead of a thousand.
  */
 export class CopyOut implements AsyncIterable<Buffer> {
-  readonly #queue: Piece[] = [];
-  #queued = 0;
+  readonly #pieces: ReceivedPieces<Piece>;
   #messages = 0;
   /** Messages that end in the pieces pushed so far. */
   #pushed = 0;
   #total: number | null = null;
-  #bytes = 0;
-  #ended = false;
-  #error: Error | null = null;
-  #wake: (() => void) | null = null;
   #socket: Duplex | null = null;
   #driver: ((chunk: Buffer) => void) | null = null;
   /** Bytes of the current message still to arrive, and whether they are copied data. */
@@ -65,7 +59,13 @@ export class CopyOut implements AsyncIterable<Buffer> {
       onEnd(error: unknown): void;
       abandon(): void;
     },
-  ) {}
+  ) {
+    this.#pieces = new ReceivedPieces({
+      sizeOf: ({ bytes }) => bytes.length,
+      onEnd: (error) => options.onEnd(error),
+      abandon: () => options.abandon(),
+    });
+  }
 
   /** Exact after the end; before that, the rows received so far. A binary copy ends with a message that is not a row. */
   rows(): number {
@@ -73,17 +73,16 @@ export class CopyOut implements AsyncIterable<Buffer> {
   }
 
   bytes(): number {
-    return this.#bytes;
+    return this.#pieces.bytes;
   }
 
-  /** A piece that waits to be read is this process's next step. */
   waits(): boolean {
-    return this.#queue.length === 0 && !this.#ended;
+    return this.#pieces.isAwaited;
   }
 
   /** Rows of a plain table, which come without a pause once the first one has. */
   isSteady(): boolean {
-    return this.options.steady === true && this.#bytes > 0;
+    return this.options.steady === true && this.#pieces.bytes > 0;
   }
 
   submit(connection: DriverConnection): void {
@@ -91,6 +90,7 @@ export class CopyOut implements AsyncIterable<Buffer> {
     const [driver] = socket.listeners('data') as ((chunk: Buffer) => void)[];
     this.#socket = socket;
     this.#driver = driver!;
+    this.#pieces.comeFrom(socket);
     socket.removeListener('data', driver!);
     socket.on('data', this.#receive);
     connection.query(this.text);
@@ -174,12 +174,8 @@ export class CopyOut implements AsyncIterable<Buffer> {
   #push(bytes: Buffer, rows_end: number) {
     const isWithinRow = this.#isData && this.#left > 0;
     const ended = this.#messages - (isWithinRow ? 1 : 0);
-    this.#queue.push({ bytes, rows_end, rows: ended - this.#pushed });
+    this.#pieces.push({ bytes, rows_end, rows: ended - this.#pushed });
     this.#pushed = ended;
-    this.#bytes += bytes.length;
-    this.#queued += bytes.length;
-    if (this.#queued >= HIGH_WATER) this.#socket!.pause();
-    this.#wake?.();
   }
 
   handleCommandComplete(message: { text: string }): void {
@@ -188,39 +184,18 @@ export class CopyOut implements AsyncIterable<Buffer> {
   }
 
   handleReadyForQuery(): void {
-    this.#finish(null);
+    this.#pieces.end(null);
   }
 
   handleError(error: Error): void {
-    this.#finish(error);
-  }
-
-  #finish(error: Error | null) {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#error = error;
-    this.options.onEnd(error);
-    this.#wake?.();
+    this.#pieces.end(error);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    for await (const { bytes } of this.pieces()) yield bytes;
+    for await (const { bytes } of this.#pieces) yield bytes;
   }
 
-  async *pieces(): AsyncGenerator<Piece> {
-    try {
-      for (;;) {
-        const piece = this.#error ? undefined : this.#queue.shift();
-        if (piece) {
-          this.#queued -= piece.bytes.length;
-          if (this.#queued < HIGH_WATER && this.#socket?.isPaused()) this.#socket.resume();
-          yield piece;
-        } else if (this.#error) throw this.#error;
-        else if (this.#ended) return;
-        else await new Promise<void>((resolve) => (this.#wake = resolve));
-      }
-    } finally {
-      if (!this.#ended) this.options.abandon();
-    }
+  pieces(): AsyncIterable<Piece> {
+    return this.#pieces;
   }
 }

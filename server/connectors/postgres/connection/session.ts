@@ -52,11 +52,15 @@ const SETTINGS = {
 const setting = (name: string, value: string) => `pg_catalog.set_config('${name}', '${value}', false)`;
 
 /**
- * Otherwise the server waits 15 minutes for a client that has dropped off the network. Available from version 12; a look
- * at pg_settings instead of the version takes 8 ms.
+ * A server otherwise waits 15 minutes for a client that has dropped off the network, whose transaction holds its locks. It
+ * also takes a client that does not read for one that is gone, as that of a source is while the destination is busy, waits
+ * for a lock or for a rate limit. Available from version 12; a look at pg_settings instead of the version takes 8 ms.
  */
-const USER_TIMEOUT = `case when pg_catalog.current_setting('server_version_num')::int >= 120000
-  then ${setting('tcp_user_timeout', '20000')} end`;
+const userTimeout = ({ config }: Context) => {
+  const isSource = config.row_level_security !== undefined;
+  return `case when pg_catalog.current_setting('server_version_num')::int >= 120000
+  then ${setting('tcp_user_timeout', isSource ? '0' : '20000')} end`;
+};
 
 /**
  * As DISCARD ALL, which would have to be sent alone, but without plans: the catalog that the server has read stays. The
@@ -67,9 +71,9 @@ const resetOf = (ctx: Context) =>
   'deallocate all; unlisten *; discard temp; discard sequences';
 
 /** Without row security, a statement that it would affect is an error. */
-const settingsOf = ({ config }: Context) => {
-  const all = { ...SETTINGS, ...(config.row_level_security === 'refuse' && { row_security: 'off' }) };
-  return `select ${[...Object.entries(all).map(([name, value]) => setting(name, value)), USER_TIMEOUT].join(', ')}`;
+const settingsOf = (ctx: Context) => {
+  const all = { ...SETTINGS, ...(ctx.config.row_level_security === 'refuse' && { row_security: 'off' }) };
+  return `select ${[...Object.entries(all).map(([name, value]) => setting(name, value)), userTimeout(ctx)].join(', ')}`;
 };
 
 /** Time for the server to close the connection before the socket is destroyed. */

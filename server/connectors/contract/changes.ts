@@ -36,4 +36,6 @@ export interface LogLag {
   is_high: boolean;
   /** Whether the settings ask to release the log at this lag, so that the source does not run out of space. */
   is_over?: boolean;
+  /** The source can release more of it, which takes as long as reading that much log: `SourceConnector.lag` has it do so. */
+  shrinks?: boolean;
 }

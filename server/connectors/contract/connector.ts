@@ -197,7 +197,9 @@ export interface SourceConnector<Config = unknown> extends ConnectorBase<Config>
   acknowledge?(ctx: ConnectorContext<Config>, request: ReadRequest, state: StreamState): Promise<LogLag>;
   /** Whether the change log still has everything after `request.state`. Absent: every state can be read from again. */
   canResume?(ctx: ConnectorContext<Config>, request: ReadRequest): Promise<boolean>;
-  /** How much of its change log the source retains for this consumer; null if nothing. */
+  /**
+   * How much of its change log the source retains for this consumer, after it has released what is confirmed; null if nothing.
+   */
   lag?(ctx: ConnectorContext<Config>, reader_id: string): Promise<LogLag | null>;
   /** Removes everything that the source retains for this consumer. Idempotent; complete once it returns. */
   release?(ctx: ConnectorContext<Config>, reader_id: string): Promise<void>;

@@ -15,10 +15,9 @@ import { discoverStreams, readableSchemas } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { grantsToRead, rightsToRead } from './connection/grants.ts';
 import { datasetStreams } from './read/datasets.ts';
-import { confirmLsn } from './cdc/read-log.ts';
+import { confirmLsn, slotLag } from './cdc/read-log.ts';
 import { readChanges } from './cdc/read-changes.ts';
 import { confirmReplication, leaveReplication, readReplication } from './cdc/read-replication.ts';
-import { lagOf } from './cdc/lag.ts';
 import { coversLsn, markLog } from './cdc/marks.ts';
 import { canCopy, copyTables } from './cdc/table-copies.ts';
 import { assertLogical, identityMissing } from './cdc/table-shape.ts';
@@ -77,7 +76,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   describeDataset: (ctx, dataset) =>
     withSession(ctx, { phase: 'setup' }, async (session) => (await datasetStreams(session, [dataset]))[0]!),
   read: (ctx, request) => (request.reader_id === undefined ? readRows(ctx, request) : readChanges(ctx, request)),
-  acknowledge: async (ctx, request, state) => lagOf(ctx, await confirmLsn(ctx, slotName(request.reader_id!), state)),
+  acknowledge: (ctx, request, state) => confirmLsn(ctx, slotName(request.reader_id!), state),
   canResume: async (ctx, { reader_id, state }) => {
     if (reader_id === undefined || state?.cursor == null) return true;
     const { cursor } = state;
@@ -86,11 +85,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
       return isUsable(slot) && isLsn(cursor) && lsnValue(slot.confirmed) <= lsnValue(cursor);
     });
   },
-  lag: (ctx, reader_id) =>
-    withSession(ctx, { phase: 'run' }, async (session) => {
-      const slot = await findSlot(session, slotName(reader_id));
-      return slot && lagOf(ctx, slot.lag_bytes);
-    }),
+  lag: (ctx, reader_id) => slotLag(ctx, slotName(reader_id)),
   release: (ctx, reader_id) =>
     withSession(ctx, { phase: 'run' }, async (session) => {
       await dropSlot(session, slotName(reader_id));
@@ -99,7 +94,7 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   origin: { find: findOrigin, compare: compareOrigins },
   replication: {
     read: readReplication,
-    acknowledge: async (ctx, request, states) => lagOf(ctx, await confirmReplication(ctx, request, states)),
+    acknowledge: confirmReplication,
     leave: leaveReplication,
     mark: markLog,
     covers: coversLsn,

@@ -143,7 +143,7 @@ const lagText = (stream: string, bytes: number) => `The source keeps ${megabytes
 export async function recordLag(
   db: Db,
   of: { stream_id: string } | { connection_id: string },
-  { bytes, seconds, is_high }: LogLag,
+  { bytes, seconds, is_high, shrinks }: LogLag,
 ): Promise<void> {
   const rows = await db
     .select({ stream: connectionStreams, is_lagging: changeReaders.is_lagging })
@@ -158,7 +158,8 @@ export async function recordLag(
     .for('no key update', { of: changeReaders });
   const [slowest] = rows;
   if (!slowest) return;
-  const next_look_at = sql`now() + make_interval(secs => ${LAG_CHECK_SECONDS})`;
+  // A source that can release more does so at the next look.
+  const next_look_at = shrinks ? sql`now()` : sql`now() + make_interval(secs => ${LAG_CHECK_SECONDS})`;
   const ids = rows.map(({ stream }) => stream.id);
   await db
     .update(changeReaders)

@@ -1,7 +1,8 @@
-import type { Batch, ConnectorContext, ReadRequest, StreamState } from '../../contract/connector.ts';
+import type { Batch, ConnectorContext, LogLag, ReadRequest, StreamState } from '../../contract/connector.ts';
 import { CannotContinueError, ConnectorError, RetryableError } from '../../contract/errors.ts';
 import { BATCH_BYTES, BATCH_ROWS, OVERSIZE } from '../../kits/log/follow.ts';
 import { fillGaps } from './fill-toast-values.ts';
+import { lagOf } from './lag.ts';
 import { ChangeRows } from './change-rows.ts';
 import { changedDuringRead, RESET_CURSOR_HINT, sameColumns, shapeOf, type TableShape } from './table-shape.ts';
 import {
@@ -121,22 +122,47 @@ export function startReplication(name: string, from: string, { messages = false,
   };
 }
 
-/** Confirms the LSN that the destination has committed. @returns how many bytes the slot lags behind. */
-export async function confirmLsn(ctx: Context, name: string, { cursor }: StreamState): Promise<number> {
-  if (cursor === null) return 0;
+/** Confirms the LSN that the destination has committed. @returns how far the slot lags behind */
+export async function confirmLsn(ctx: Context, name: string, { cursor }: StreamState): Promise<LogLag> {
+  if (cursor === null) return lagOf(ctx, 0);
   const replication = await openLogSession(ctx);
   try {
     // The first heartbeat carries the LSN.
     await replication.replicate(startReplication(name, cursor)).end();
-    let slot = await findSlot(replication, name);
-    if (keepsMuch(slot)) {
-      await letGo(ctx, replication, name);
-      slot = await findSlot(replication, name);
-    }
-    return slot?.lag_bytes ?? 0;
+    const slot = await findSlot(replication, name);
+    const lag = lagOf(ctx, slot?.lag_bytes ?? 0);
+    if (!keepsConfirmed(slot)) return lag;
+    // The end of the run need not wait for it.
+    if (isSoonShort(slot, lag)) return { ...lag, shrinks: true };
+    return lagOf(ctx, await shorten(ctx, replication, name));
   } finally {
     await replication.close();
   }
+}
+
+/** How far a slot lags behind, once the server has let go of what is confirmed. Null: there is none. */
+export const slotLag = (ctx: Context, name: string): Promise<LogLag | null> =>
+  withSession(ctx, { phase: 'run' }, async (session) => {
+    const slot = await findSlot(session, name);
+    if (!slot) return null;
+    const lag = lagOf(ctx, slot.lag_bytes);
+    const isIdle = slot.active_pid === null && isUsable(slot);
+    if (!isIdle || !keepsConfirmed(slot) || !isSoonShort(slot, lag)) return lag;
+    return lagOf(ctx, await shorten(ctx, session, name));
+  });
+
+const keepsConfirmed = (slot: Slot | null): slot is Slot => slot !== null && slot.confirmed_bytes > MUCH_BYTES;
+
+/** Log that a slot lets go of within seconds. An open transaction may hold back more, which would be read in vain each time. */
+const SOON_BYTES = 2 * 1024 * 1024 * 1024;
+
+/** What is reported or acted on as lag is what the server cannot let go of, so there nothing is left for later. */
+const isSoonShort = (slot: Slot, lag: LogLag) => slot.confirmed_bytes <= SOON_BYTES && !lag.is_high && !lag.is_over;
+
+/** @returns what the slot keeps afterwards, in bytes */
+async function shorten(ctx: Context, session: PgSession, name: string): Promise<number> {
+  await letGo(ctx, session, name);
+  return (await findSlot(session, name))?.lag_bytes ?? 0;
 }
 
 /**

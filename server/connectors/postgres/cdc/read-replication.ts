@@ -1,4 +1,10 @@
-import type { ConnectorContext, ReplicatedBatch, ReplicationRequest, StreamState } from '../../contract/connector.ts';
+import type {
+  ConnectorContext,
+  LogLag,
+  ReplicatedBatch,
+  ReplicationRequest,
+  StreamState,
+} from '../../contract/connector.ts';
 import { StreamsFailed } from '../../contract/replication.ts';
 import { PgSession, withSession } from '../connection/session.ts';
 import type { PostgresSourceConfig } from '../connection/settings.ts';
@@ -54,12 +60,12 @@ async function prepared(ctx: Context, request: ReplicationRequest) {
   }
 }
 
-/** Confirms the lowest position, and drops slots that streams of the replication had alone. @returns the lag in bytes */
+/** Confirms the lowest position, and drops slots that streams of the replication had alone. @returns the lag */
 export async function confirmReplication(
   ctx: Context,
   { reader_id, streams }: ReplicationRequest,
   states: readonly StreamState[],
-): Promise<number> {
+): Promise<LogLag> {
   const name = slotName(reader_id);
   const joined = streams.filter(({ state }) => identityOf(state)?.slot === name);
   const own = joined.map((request) => slotName(request.reader_id!));

@@ -25,6 +25,8 @@ export interface Slot {
    * before it is confirmed.
    */
   lag_bytes: number;
+  /** Of it, log before the confirmed LSN: a read decodes it again, unless the server lets go of it. */
+  confirmed_bytes: number;
 }
 
 /** Whether changes can be read from the slot, now and later. */
@@ -35,17 +37,19 @@ export async function findSlot(session: PgSession, name: string): Promise<Slot |
   const { rows } = await session.query(
     `select active_pid, wal_status = 'lost', confirmed_flush_lsn,
             greatest(0, pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_receive_lsn()
-                                        else pg_current_wal_insert_lsn() end, least(restart_lsn, confirmed_flush_lsn)))
+                                        else pg_current_wal_insert_lsn() end, least(restart_lsn, confirmed_flush_lsn))),
+            greatest(0, confirmed_flush_lsn - restart_lsn)
        from pg_replication_slots where slot_name = ${literal(name)}`,
   );
   const [found] = rows;
   if (!found) return null;
-  const [active_pid, lost, confirmed, lag] = found;
+  const [active_pid, lost, confirmed, lag, again] = found;
   return {
     active_pid: active_pid ?? null,
     lost: lost === 't',
     confirmed: confirmed ? fullLsn(confirmed) : null,
     lag_bytes: Number(lag ?? 0),
+    confirmed_bytes: Number(again ?? 0),
   };
 }
 

@@ -65,16 +65,33 @@ const JOBS: readonly PeriodicJob[] = [
 ];
 
 export function startPeriodicJobs(deps: Deps): { stop(): Promise<void> } {
-  const running = JOBS.map(({ name, every_ms, work, immediately }) =>
-    periodic(() => work(deps), {
-      every_ms,
-      immediately,
-      onError: (error) => deps.log.error({ err: error, job: name }, 'periodic job failed'),
-    }),
+  const stopping = new AbortController();
+  const failed = (name: string) => (error: unknown) => deps.log.error({ err: error, job: name }, 'periodic job failed');
+  const first = takeFirstTurns(({ name, work }) => work(deps).catch(failed(name)), stopping.signal);
+  const running = JOBS.map(({ name, every_ms, work }) =>
+    periodic(() => work(deps), { every_ms, onError: failed(name) }),
   );
   return {
     async stop() {
-      await Promise.all(running.map((one) => one.stop()));
+      stopping.abort();
+      await Promise.all([first, ...running.map((one) => one.stop())]);
     },
   };
+}
+
+const MAX_WAIT_MS = 1000;
+
+/**
+ * One after another: side by side, each would open a connection to the control database, whose server spends more on the
+ * new sessions than on what they ask. A turn that takes long does not keep the others waiting.
+ */
+async function takeFirstTurns(run: (job: PeriodicJob) => Promise<unknown>, stop: AbortSignal): Promise<void> {
+  const turns: Promise<unknown>[] = [];
+  for (const one of JOBS.filter(({ immediately }) => immediately)) {
+    if (stop.aborted) break;
+    const turn = run(one);
+    turns.push(turn);
+    await Promise.race([turn, Bun.sleep(MAX_WAIT_MS)]);
+  }
+  await Promise.all(turns);
 }

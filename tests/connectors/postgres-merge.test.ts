@@ -409,3 +409,37 @@ describe('rows that are copied while those before them are merged', () => {
     await writer.abort();
   });
 });
+
+describe('a key that is generated always as identity takes the keys of the source', () => {
+  const IDENTITY = 'id bigint generated always as identity primary key, name text, at timestamptz';
+  const ways: [string, (table: string) => string, Partial<WriteTarget>][] = [
+    ['one MERGE', () => '', { mode: 'append_dedup' }],
+    ['an upsert', (table) => `create table ${table}_child () inherits (${table})`, { mode: 'append_dedup' }],
+    ['soft deletes', () => '', { mode: 'soft_delete' }],
+    ['a table with a view', (table) => `create view ${table}_view as select * from ${table}`, { mode: 'overwrite' }],
+    ['appends', () => '', { mode: 'append' }],
+    [
+      'an exchange',
+      (table) => `insert into ${table} (name) values ('a'), ('b'); create unique index on ${table} (name)`,
+      { mode: 'append_dedup' },
+    ],
+  ];
+  test.each(ways)('by %s', async (_, more, how) => {
+    const table = tableName();
+    await sql(`create table ${table} (${IDENTITY}); ${more(table)}`);
+    await load(how, batchOf([row(1, 'b'), row(2, 'a'), row(7, 'c')]));
+    expect(await content()).toEqual([
+      [1, 'b'],
+      [2, 'a'],
+      [7, 'c'],
+    ]);
+  });
+
+  test('and one beside the key is named with what to do', async () => {
+    await sql(
+      `create table ${tableName()} (id bigint primary key, name text generated always as (id::text) stored, at timestamptz)`,
+    );
+    const error = await errorOf(load({ mode: 'append_dedup' }, batchOf([row(1, 'a')])));
+    expect(error).toMatchObject({ code: 'generated_column', message: expect.stringContaining('Deselect the field') });
+  });
+});

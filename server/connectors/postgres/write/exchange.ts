@@ -7,6 +7,7 @@ import { postgres } from './dialect.ts';
 import { exchangeStatement, mergedOf } from './merge.ts';
 import type { PgTarget } from './target.ts';
 import { exchangePlan } from '../../kits/sql/merge/exchange-plan.ts';
+import { OVERRIDING } from './overriding.ts';
 
 /**
  * Merges the stage of an open transaction by an exchange: one statement, after which rows of other tables refer to the
@@ -33,7 +34,7 @@ export async function exchangeRows({
   const plan = exchangePlan(postgres, target, stagedMerge(postgres, target, stage), {
     names: rows.map(([name]) => name!),
     old,
-    overriding: 'overriding system value',
+    overriding: OVERRIDING,
   });
   await session.query('savepoint before_exchange');
   try {

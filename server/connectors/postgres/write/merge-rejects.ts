@@ -15,6 +15,7 @@ import { runOneMerge } from './one-merge.ts';
 import type { PgTarget } from './target.ts';
 import { missingRemoval } from '../../kits/sql/merge/staged-merge.ts';
 import { oneMerge } from '../../kits/sql/merge/one-merge.ts';
+import { OVERRIDING } from './overriding.ts';
 
 interface Work {
   session: PgSession;
@@ -91,7 +92,7 @@ export async function mergeRows(work: Work, rejects: Rejects | null): Promise<Me
         await run(`create index on ${stage.aside} (${place})`);
       },
       empty: `truncate ${stage.relation}`,
-      overriding: 'overriding system value',
+      overriding: OVERRIDING,
       cellText: ({ name }) => `${identifier(name)}::text`,
     });
   return mergeKeeping({ session, merge: () => merge(stage), divide }, rejects);

@@ -5,6 +5,7 @@ import type { PgTarget } from './target.ts';
 import type { Row } from '../connection/result.ts';
 import { deleteUsing, type MergeDialect, updateFrom } from '../../kits/sql/merge/merge-dialect.ts';
 import type { ExchangePlan } from '../../kits/sql/merge/exchange-plan.ts';
+import { OVERRIDING } from './overriding.ts';
 
 export const mergeSql: MergeDialect = {
   indexesLatest: false,
@@ -21,7 +22,7 @@ export const mergeSql: MergeDialect = {
     const rest = columns.filter(({ isKey }) => !isKey).map(({ own }) => `${own} = excluded.${own}`);
     const set = [...rest, ...marks].join(', ');
     const replace = set ? `update set ${set} where ${isReplaced(({ own }) => `excluded.${own}`)}` : 'nothing';
-    return `insert into ${relation} as t (${names}) select ${names} from (${from}) as s
+    return `insert into ${relation} as t (${names}) ${OVERRIDING} select ${names} from (${from}) as s
       on conflict (${key.join(', ')}) do ${replace}`;
   },
   afterRemovals: (count) => Array.from({ length: count }, (_, at) => finished(removed(at))).join(' and '),

@@ -5,6 +5,7 @@ import { SORT_MEMORY } from '../connection/sort-memory.ts';
 import { BEFORE_PLAN } from './merge.ts';
 import type { PgTarget } from './target.ts';
 import type { OneMerge } from '../../kits/sql/merge/one-merge.ts';
+import { OVERRIDING } from './overriding.ts';
 
 /**
  * The rows of the table that this session has updated and deleted. MERGE does not return which rows it updated before
@@ -54,5 +55,5 @@ function statement({ relation }: PgTarget, merge: OneMerge): string {
   const staged = columns.map((column) => `s.${column.staged}`).join(', ');
   return `merge into ${relation} as t using (${from}) as s on ${on} ${removed}
     when matched and ${isReplaced} then update set ${set}
-    when not matched ${isNew === null ? '' : `and ${isNew}`} then insert (${own}) values (${staged})`;
+    when not matched ${isNew === null ? '' : `and ${isNew}`} then insert (${own}) ${OVERRIDING} values (${staged})`;
 }

@@ -9,6 +9,7 @@ import { postgres } from './dialect.ts';
 import { lockTables } from './locks.ts';
 import { findTable } from './tables.ts';
 import type { PgTable, PgTarget } from './target.ts';
+import { OVERRIDING } from './overriding.ts';
 
 /**
  * Replaces the old table by the new one, in the open transaction. The old one is locked only from here to the commit.
@@ -87,7 +88,9 @@ export async function prepareInPlace(
 export async function insertFresh(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
   const from = relation(target.schema, fresh);
   const columns = columnList(target.columns.map(({ name }) => name));
-  await session.query(`insert into ${target.relation} (${columns}) select ${columns} from ${from}`, { slow: true });
+  await session.query(`insert into ${target.relation} (${columns}) ${OVERRIDING} select ${columns} from ${from}`, {
+    slow: true,
+  });
   await session.query(`drop table ${from}`);
 }
 

@@ -77,7 +77,7 @@ export function exchangePlan(
     putNew:
       target.mode === 'update'
         ? null
-        : `insert into ${relation} (${into}) select ${fresh} from ${latest} as s
+        : `insert into ${relation} (${into}) ${overriding} select ${fresh} from ${latest} as s
              where s.${prefix}what = '' and not exists (select 1 from ${relation} as t where ${on})`,
   };
 }

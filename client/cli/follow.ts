@@ -185,7 +185,8 @@ function linesOf(cli: Cli, { run, stream_runs }: Progress, rates: Map<string, Ra
   return [head, ...lines, ...(more > 0 ? [cli.style('dim', `and ${plural(more, 'more stream')}`)] : [])];
 }
 
-const nameOf = ({ namespace, stream_name }: StreamRun) => (namespace ? `${namespace}.${stream_name}` : stream_name);
+export const nameOf = ({ namespace, stream_name }: StreamRun) =>
+  namespace ? `${namespace}.${stream_name}` : stream_name;
 const padded = (cli: Cli, status: string, room: number) =>
   colouredStatus(cli.style, status) + ' '.repeat(Math.max(0, room - status.length));
 

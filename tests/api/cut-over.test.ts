@@ -139,6 +139,37 @@ describe('data-pipelines migrate', () => {
     expect([body.status, body.active_run_id]).toEqual(['paused', null]);
   });
 
+  test('ends with the reason of a table that is not copied, and tries it again when it is repeated', async () => {
+    const name = uniqueName('refused');
+    await source.unsafe('create schema refused; create table refused.notes (id int primary key, text text)');
+    await source.unsafe(`insert into refused.notes values (1, 'a'); create table refused.fine (id int primary key)`);
+    await target.unsafe('create schema refused; create table refused.notes (id int primary key, text int)');
+    const refused = await make.connector('source', 'postgres', {
+      ...postgresParameters(from.url),
+      replication: 'logical',
+      schemas: ['refused'],
+    });
+    await until(async () => {
+      const { body } = await call('GET', `/account_connectors/source/${refused.id}`);
+      return body.catalog_status === 'ready';
+    });
+    const { id } = await make.connection({
+      name,
+      source_id: refused.id,
+      destination_id: ends.destination.id,
+      destination_schema: 'refused',
+    });
+    const failed = await cli.run(['migrate', name, '--yes']);
+    expect([failed.code, failed.err]).toEqual([1, expect.stringContaining('refused.notes failed: ')]);
+    await target.unsafe('drop table refused.notes');
+    const repeated = await cli.run(['migrate', name, '--yes']);
+    expect(repeated.out).toContain('Pause of the application');
+    expect(repeated.out).not.toContain('"pause_ms"');
+    expect([repeated.code, repeated.err]).toEqual([0, expect.stringContaining('The next run begins')]);
+    expect([...(await target`select id, text from refused.notes`)]).toEqual([{ id: 1, text: 'a' }]);
+    await call('DELETE', `/connections/${id}`);
+  });
+
   test('a sequence is never set back', async () => {
     await target`select setval('shop.invoice', 500)`;
     const { status, body } = await call('POST', `/connections/${connection.id}/sequences/advance`);

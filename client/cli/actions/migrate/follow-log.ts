@@ -1,5 +1,6 @@
 import type { ApiClient } from '../../../api.ts';
 import { CommandError } from '../../exit.ts';
+import { nameOf } from '../../follow.ts';
 import type { Migration } from './migration.ts';
 
 type Progress = Awaited<ReturnType<ApiClient['cut_over']['progress']['query']>>;
@@ -66,11 +67,22 @@ function refuseLost({ streams }: Progress): void {
   }
 }
 
-/** Nothing would ever arrive. */
+/** Otherwise nothing, or not everything, would ever arrive. */
 async function requireRunning({ api, connection: { id } }: Migration, known_run: string | null): Promise<void> {
   const { status, status_reason, last_run } = await api.connections.get.query({ connection_id: id });
   if (status !== 'active')
     throw new CommandError('failed', `The connection is ${status} (${status_reason ?? 'manual'})`);
-  if (!last_run || last_run.id === known_run || last_run.status !== 'failed') return;
+  if (!last_run || last_run.id === known_run) return;
+  const failed = await failedStreams(api, last_run.id);
+  if (failed.length > 0) throw new CommandError('failed', failed.join('; '));
+  if (last_run.status !== 'failed') return;
   throw new CommandError('failed', `The run failed. \`runs show ${last_run.id}\` has the reason`);
+}
+
+/** A run that follows the log goes on without them, until the next run. */
+export async function failedStreams(api: ApiClient, connection_run_id: string): Promise<string[]> {
+  const { stream_runs } = await api.runs.get.query({ connection_run_id });
+  return stream_runs.flatMap((one) =>
+    one.status === 'failed' ? [`${nameOf(one)} failed: ${one.error?.message} (${one.error?.code})`] : [],
+  );
 }

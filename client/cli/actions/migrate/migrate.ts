@@ -6,7 +6,7 @@ import { table } from '../../table.ts';
 import { type Connection, findConnection } from '../connections.ts';
 import { requireConfirmation } from '../session.ts';
 import { cutOver, type CutOver } from './cut-over.ts';
-import { untilCaughtUp } from './follow-log.ts';
+import { failedStreams, untilCaughtUp } from './follow-log.ts';
 import { verifyAll } from './verify-all.ts';
 import type { Migrating, Migration } from './migration.ts';
 const DEFAULT_MAX_LAG_SECONDS = 10;
@@ -26,13 +26,19 @@ export async function migrate(cli: Cli, flags: Migrating, wanted: string): Promi
     message: `Cut over from "${connection.source.name}" to "${connection.destination.name}"? ${stop}.`,
   });
   const result = await cutOver(migration, verified!);
-  cli.document = { connection_id: connection.id, ...result };
-  if (!flags.json) show(migration, result);
+  if (flags.json) cli.document = { connection_id: connection.id, ...result };
+  else show(migration, result);
 }
 
 async function followContinuously(cli: Cli, api: ApiClient, connection: Connection): Promise<Connection> {
-  const { id: connection_id, schedule, status } = connection;
-  if (schedule.type === 'continuous' && status === 'active') return connection;
+  const { id: connection_id, schedule, status, active_run_id } = connection;
+  if (schedule.type === 'continuous' && status === 'active') {
+    const failed = active_run_id === null ? [] : await failedStreams(api, active_run_id);
+    if (active_run_id === null || failed.length === 0) return connection;
+    cli.note('The next run begins, which tries the streams again that have failed');
+    await api.runs.stop.mutate({ connection_run_id: active_run_id });
+    return connection;
+  }
   cli.note('The schedule becomes continuous: one run copies the tables and follows the log');
   return api.connections.update.mutate({
     connection_id,

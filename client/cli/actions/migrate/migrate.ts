@@ -10,6 +10,9 @@ import { failedStreams, untilCaughtUp } from './follow-log.ts';
 import { verifyAll } from './verify-all.ts';
 import type { Migrating, Migration } from './migration.ts';
 const DEFAULT_MAX_LAG_SECONDS = 10;
+const END_MS = 50;
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Copies, follows, verifies and cuts over. Nothing is changed at the source. */
 export async function migrate(cli: Cli, flags: Migrating, wanted: string): Promise<void> {
@@ -34,9 +37,11 @@ async function followContinuously(cli: Cli, api: ApiClient, connection: Connecti
   const { id: connection_id, schedule, status, active_run_id } = connection;
   if (schedule.type === 'continuous' && status === 'active') {
     const failed = active_run_id === null ? [] : await failedStreams(api, active_run_id);
-    if (active_run_id === null || failed.length === 0) return connection;
-    cli.note('The next run begins, which tries the streams again that have failed');
-    await api.runs.stop.mutate({ connection_run_id: active_run_id });
+    if (active_run_id !== null && failed.length > 0) {
+      cli.note('The next run begins, which tries the streams again that have failed');
+      await endRun({ api, connection_id, active_run_id });
+      await api.runs.run.mutate({ connection_id });
+    }
     return connection;
   }
   cli.note('The schedule becomes continuous: one run copies the tables and follows the log');
@@ -45,6 +50,19 @@ async function followContinuously(cli: Cli, api: ApiClient, connection: Connecti
     status: 'active',
     schedule: { type: 'continuous', timezone: schedule.timezone },
   });
+}
+
+async function endRun({
+  api,
+  connection_id,
+  active_run_id,
+}: {
+  api: ApiClient;
+  connection_id: string;
+  active_run_id: string;
+}) {
+  await api.runs.stop.mutate({ connection_run_id: active_run_id });
+  while ((await api.connections.get.query({ connection_id })).active_run_id === active_run_id) await sleep(END_MS);
 }
 
 /** Inserts of the application would fail without them. */

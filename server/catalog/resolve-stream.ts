@@ -15,7 +15,7 @@ import { applyOverrides, type Overrides, withCatalogChoices } from '../pipeline/
 import { changeName, diffStream, type SchemaChange } from '../pipeline/schema-diff.ts';
 import { readChanges } from './apply-schema-changes.ts';
 import { judge } from '../pipeline/schema-policy.ts';
-import { reviewText } from '../pipeline/schema-summary.ts';
+import { changesText, reviewText } from '../pipeline/schema-summary.ts';
 
 /** The part of a claim that reading a stream needs. */
 export interface StreamInUse {
@@ -63,7 +63,7 @@ async function upToDate(
   if (changes.length === 0) return known;
   const broken = changes.filter((change) => judge(change, stream) === 'breaking');
   if (broken.length > 0 || !found) throw new SideError('source', asError(claim.connection, broken));
-  attempt.note('schema_changed', `The schema has changed at the source: ${reviewText(changes)}`);
+  attempt.note('schema_changed', `The schema has changed at the source: ${changesText(changes)}`);
   await deps.db.transaction((tx) => storeStream(tx, claim.source, found));
   const [row] = await deps.db
     .select({ fields: connectionStreams.fields })

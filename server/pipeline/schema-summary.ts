@@ -57,11 +57,15 @@ const EXPLAINED = 3;
  * connection where the text is not shown as part of one.
  */
 export function reviewText(changes: readonly SchemaChange[], connection?: { name: string }): string {
+  const noun = changes.length === 1 ? 'change' : 'changes';
+  return `${changesText(changes)}. Review the schema ${noun}${connection ? ` of connection ${connection.name}` : ''} to resume`;
+}
+
+/** What changed at the source, as a part of a sentence. Names the first three of the changes. */
+export function changesText(changes: readonly SchemaChange[]): string {
   const texts = changes.slice(0, EXPLAINED).map(changeText);
   const more = changes.length - texts.length;
-  if (more > 0) texts.push(`${more} more`);
-  const noun = changes.length === 1 ? 'change' : 'changes';
-  return `${texts.join('; ')}. Review the schema ${noun}${connection ? ` of connection ${connection.name}` : ''} to resume`;
+  return [...texts, ...(more > 0 ? [`${more} more`] : [])].join('; ');
 }
 
 function changeText(change: SchemaChange): string {

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, describe, expect, test } from 'bun:test';
+import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
+import { streamRuns } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
@@ -48,6 +50,11 @@ const slotOf = async (connection: Json) => {
     await source`select confirmed_flush_lsn::text as at from pg_replication_slots where slot_name = ${name}`;
   return { at: slot?.at, cursor: stream.cursor };
 };
+const logOf = async ({ stream }: Json) => {
+  const where = eq(streamRuns.id, stream.id);
+  const [row] = await service.deps.db.select({ log: streamRuns.log }).from(streamRuns).where(where);
+  return row!.log;
+};
 const codes = ({ stream }: Json) => stream.warnings.map(({ code }: Json) => code);
 
 let counter = 0;
@@ -83,6 +90,9 @@ describe('an added column with its first value', () => {
       [3, 'n3', 8],
     ]);
     expect(await pending(connection)).toEqual([]);
+    expect((await logOf(second)).find(({ code }) => code === 'schema_changed')!.message).toMatch(
+      / extra of .* is new in the source$/,
+    );
     await sql(`insert into ${table} values (4, 4, 'n4', 9)`);
     const third = await run(connection);
     expect([third.status, codes(third)]).toEqual(['succeeded', []]);

@@ -57,9 +57,29 @@ const FINDERS: Record<Exclude<ValueOrder, null>, (values: PlainValues) => Bounds
   text(values) {
     const { bytes, view, begin, end } = values;
     let [min, max] = [begin, begin];
+    // Where they differ first, and their words there.
+    let split = NEVER;
+    let [minWord, maxWord] = [0, 0];
     for (let at = begin; at < end; at += LENGTH_BYTES + view.getUint32(at, true)) {
+      if (view.getUint32(at, true) >= split) {
+        let index = LENGTH_BYTES;
+        while (index < split && view.getInt32(at + index) === view.getInt32(min + index)) index += 4;
+        if (index === split) {
+          const word = wordAt(view, at + split);
+          // Nearly all texts are between the two by this word alone.
+          if (word > minWord && word < maxWord) continue;
+          if (word < minWord) [min, minWord] = [at, word];
+          else if (word > maxWord) [max, maxWord] = [at, word];
+          else if (word === minWord) min = compareTexts(values, at, min) < 0 ? at : min;
+          else if (compareTexts(values, at, max) > 0) max = at;
+          continue;
+        }
+      }
       if (compareTexts(values, at, min) < 0) min = at;
       else if (compareTexts(values, at, max) > 0) max = at;
+      else continue;
+      split = splitOf(view, min, max);
+      if (split !== NEVER) [minWord, maxWord] = [wordAt(view, min + split), wordAt(view, max + split)];
     }
     const lengths = [view.getUint32(min, true), view.getUint32(max, true)] as const;
     if (Math.max(...lengths) > MAX_TEXT_BYTES) return null;
@@ -71,12 +91,28 @@ const FINDERS: Record<Exclude<ValueOrder, null>, (values: PlainValues) => Bounds
 /** Null with a NaN, which some readers sort behind all numbers. A zero may be either of the two. */
 function floatBounds(values: Float32Array | Float64Array): { min: number; max: number } | null {
   let [min, max] = [values[0]!, values[0]!];
-  for (const value of values) {
+  // An iterator would take five times as long.
+  for (let at = 0; at < values.length; at += 1) {
+    const value = values[at]!;
     if (Number.isNaN(value)) return null;
     if (value < min) min = value;
     else if (value > max) max = value;
   }
   return { min: min === 0 ? -0 : min, max: max === 0 ? 0 : max };
+}
+
+/** Four bytes as an integer with a sign, in the order of the bytes. As a double it would take longer. */
+const wordAt = (view: DataView, at: number) => view.getInt32(at) ^ -0x80000000;
+
+/** Instead of a distance: no text is as long. */
+const NEVER = 0x7fffffff;
+
+/** The distance from the lengths at these offsets to the first word in which the texts behind them differ. */
+function splitOf(view: DataView, a: number, b: number): number {
+  const end = Math.min(view.getUint32(a, true), view.getUint32(b, true));
+  for (let index = LENGTH_BYTES; index <= end; index += 4)
+    if (view.getInt32(a + index) !== view.getInt32(b + index)) return index;
+  return NEVER;
 }
 
 /** Of the texts behind the lengths at these offsets. By words: most texts differ in the first few bytes or in none. */

@@ -1,7 +1,7 @@
 import type { ReplicatedBatch } from '../../connectors/contract/connector.ts';
 
-/** What is read ahead while rows are applied. The sockets hold more of it, at less cost than rows do. */
-const AHEAD_BYTES = 1024 * 1024;
+/** What is read ahead while rows are applied: as much as a part. The sockets hold more of it, at less cost than rows do. */
+const AHEAD_BYTES = 2 * 1024 * 1024;
 
 export interface Gathered {
   batch: ReplicatedBatch;

@@ -32,6 +32,12 @@ const commitBytes = (tables: number) => 1024 * 1024 * (1 + tables / 16);
  */
 const IDLE_BYTES = 1024 * 1024;
 
+/**
+ * The same for the parts of a large transaction, which the session that merges them copies as well: it waits for six answers in
+ * each part, and while it merges one, the next one is read.
+ */
+const PART_BYTES = 2 * 1024 * 1024;
+
 /** How often the lag is stored while the log is followed. */
 const LAG_MS = 5_000;
 
@@ -250,8 +256,8 @@ async function applyAll(
     if (!hasMore) emptied = Date.now();
     leader.signal.throwIfAborted();
     const written = await write(pass, batch);
-    const isDue = (one: CheckpointPace) => one.due(written) || (!hasMore && one.bytes >= IDLE_BYTES);
-    const [due, partDue] = [isDue(pace), isDue(parts)];
+    const isDue = (one: CheckpointPace, idle: number) => one.due(written) || (!hasMore && one.bytes >= idle);
+    const [due, partDue] = [isDue(pace, IDLE_BYTES), isDue(parts, PART_BYTES)];
     if (!batch.states) {
       if (partDue) await applyPart(pass, parts);
       return;

@@ -64,6 +64,7 @@ export const AUDITED: readonly AuditedTable[] = [
     type: 'connection',
     bookkeeping: [
       'next_run_at',
+      'next_verification_at',
       'ticking_since',
       'delay_told_at',
       'schema_change_status',

@@ -59,7 +59,6 @@ export function connectorBody(one: AccountConnector, defaults: Body, style: Styl
 }
 
 export function connectionBody(connection: Connection, style: Style = YAML): Body {
-  const { description: _text, next_runs: _next, ...schedule } = connection.schedule;
   const settings = KEYS.connections.optional.map((key) => [
     key,
     plain(connection[key as keyof typeof connection], style),
@@ -70,11 +69,15 @@ export function connectionBody(connection: Connection, style: Style = YAML): Bod
     ...Object.fromEntries(settings),
     // auto_disabled and locked are set by the service, not requested.
     status: connection.status === 'active' || connection.status === 'paused' ? connection.status : undefined,
-    schedule: withoutEmpty(schedule),
+    schedule: scheduleBody(connection.schedule),
+    verification_schedule: connection.verification_schedule && scheduleBody(connection.verification_schedule),
     streams: connection.streams.filter(({ selected }) => selected).map((stream) => streamBody(stream, style)),
   };
   return withoutEmpty(withoutDefaults(body, connectionDefaults(connection.source)));
 }
+
+const scheduleBody = ({ description: _text, next_runs: _next, ...schedule }: Connection['schedule']): Body =>
+  withoutEmpty(schedule);
 
 function streamBody(stream: Connection['streams'][number], style: Style): Body {
   const {

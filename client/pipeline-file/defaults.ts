@@ -4,6 +4,7 @@ import type { Body, Kind } from './keys.ts';
 /** What the service fills in for a new item. An export leaves it out. */
 export const DEFAULTS: Record<Extract<Kind, 'connections' | 'triggers'> | 'streams', Body> = {
   connections: {
+    verification_schedule: null,
     backfill_days: 0,
     schema_change_policy: 'propagate_columns',
     consistency: 'run',

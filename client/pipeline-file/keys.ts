@@ -16,6 +16,7 @@ export const KEYS: Record<Kind, { required: string[]; optional: string[] }> = {
     optional: [
       'description',
       'schedule',
+      'verification_schedule',
       'backfill_days',
       'start_date',
       'destination_schema',

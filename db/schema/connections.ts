@@ -19,6 +19,14 @@ import { DESTINATION_SYNC_MODES, SCHEDULE_TYPES, SYNC_MODES } from './closed-set
 import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
 import { accountConnectors } from './connectors.ts';
 
+interface StoredSchedule {
+  type: (typeof SCHEDULE_TYPES)[number];
+  interval_minutes: number | null;
+  cron_expression: string | null;
+  timezone: string;
+  time_of_day: string | null;
+}
+
 /** A pipeline from a source to a destination. */
 export const connections = pgTable(
   'connections',
@@ -42,16 +50,11 @@ export const connections = pgTable(
     status_reason: text('status_reason'),
     /** While the connection is locked: the status and reason to restore afterwards. */
     locked_from: jsonb('locked_from').$type<{ status: 'active' | 'paused' | 'auto_disabled'; reason: string | null }>(),
-    schedule: jsonb('schedule')
-      .$type<{
-        type: (typeof SCHEDULE_TYPES)[number];
-        interval_minutes: number | null;
-        cron_expression: string | null;
-        timezone: string;
-        time_of_day: string | null;
-      }>()
-      .notNull(),
+    schedule: jsonb('schedule').$type<StoredSchedule>().notNull(),
     next_run_at: instant('next_run_at'),
+    /** When all streams are verified by themselves; null: never. */
+    verification_schedule: jsonb('verification_schedule').$type<StoredSchedule>(),
+    next_verification_at: instant('next_verification_at'),
     /** Since when the schedule has been active. Data can be late only after this time. */
     ticking_since: instant('ticking_since').notNull().default(sql`now()`),
     /** When `data_delayed` was last emitted. If that is before the last success, the delay is over. */
@@ -107,6 +110,10 @@ export const connections = pgTable(
     check('connections_sides', sql`${t.source_id} <> ${t.destination_id}`),
     check('connections_lock', sql`${t.locked_from} is null or ${t.status} = 'locked'`),
     check('connections_schedule', sql`coalesce(${t.schedule} ->> 'type', '') in (${literals(SCHEDULE_TYPES)})`),
+    check(
+      'connections_verification_schedule',
+      sql`coalesce(${t.verification_schedule} ->> 'type', 'manual') in ('manual', 'interval', 'cron')`,
+    ),
     check('connections_next_run', sql`${t.next_run_at} is null or ${t.deleted_at} is null`),
     check('connections_parallel_streams', sql`${t.max_parallel_streams} between 1 and 50`),
     check('connections_backfill_days', sql`${t.backfill_days} between 0 and 365`),
@@ -125,6 +132,9 @@ export const connections = pgTable(
       .on(t.account_id, t.folder.op('text_pattern_ops'))
       .where(sql`${t.folder} is not null and ${t.deleted_at} is null`),
     index('connections_due').on(t.next_run_at).where(sql`${t.next_run_at} is not null and ${t.deleted_at} is null`),
+    index('connections_verification_due')
+      .on(t.next_verification_at)
+      .where(sql`${t.next_verification_at} is not null and ${t.deleted_at} is null`),
     index('connections_source').on(t.source_id).where(sql`${t.deleted_at} is null`),
     index('connections_destination').on(t.destination_id).where(sql`${t.deleted_at} is null`),
   ],

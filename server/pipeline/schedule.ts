@@ -36,12 +36,12 @@ function cronOf(schedule: Schedule): string | null {
 }
 
 /**
- * Refuses a cron expression that is not 5-field Unix cron, or that never fires.
+ * Refuses a cron expression that is not 5-field Unix cron, or that never fires. `name`: of the field with the schedule.
  * @throws ApiError 400 `invalid_cron` with `field`.
  */
-export function checkSchedule(schedule: Schedule, now: Date): void {
+export function checkSchedule(schedule: Schedule, now: Date, name = 'schedule'): void {
   if (schedule.type !== 'cron') return;
-  const refuse = (message: string) => badRequest('invalid_cron', message, { field: 'schedule.cron_expression' });
+  const refuse = (message: string) => badRequest('invalid_cron', message, { field: `${name}.cron_expression` });
   const expression = schedule.cron_expression ?? '';
   if (!FIVE_FIELDS.test(expression) || QUARTZ_LETTERS.test(expression)) {
     throw refuse('A cron expression has five fields: minute, hour, day, month, weekday');

@@ -66,6 +66,7 @@ export const ERROR_CODES = [
   'internal_error',
   'invalid_address',
   'invalid_cron',
+  'invalid_schedule',
   'invalid_cursor',
   'invalid_filter',
   'invalid_group_by',

@@ -33,8 +33,11 @@ export async function fireDue(deps: Deps): Promise<void> {
 /** After a restore, schedules wait for an operator. */
 const notHeld = sql`not exists (select from installation where held_at is not null)`;
 const notSuspended = sql`not exists (select from accounts a where a.id = ${connections.account_id} and a.suspended_at is not null)`;
+const mayFire = and(isNull(connections.deleted_at), notHeld, notSuspended);
 /** By the clock of the database: with a worker's own, one that is ahead would fire early and skip the right moment. */
-const isDue = and(isNull(connections.deleted_at), lte(connections.next_run_at, sql`now()`), notHeld, notSuspended);
+export const isDueBy = (at: typeof connections.next_run_at | typeof connections.next_verification_at) =>
+  and(lte(at, sql`now()`), mayFire);
+const isDue = isDueBy(connections.next_run_at);
 
 const ANY_DUE: Question = {
   name: 'due connections',

@@ -13,6 +13,7 @@ import { sendDailyDigests } from './daily-digest.ts';
 import { announceDelays } from './data-delays.ts';
 import { announceEndingFreePeriods, announceExpiringCredentials, announceExpiringKeys } from './expiry-notices.ts';
 import { recoverStuckVerifications } from '../transfer/verification/recover-stuck-verifications.ts';
+import { startDueVerifications } from '../transfer/verification/start-due.ts';
 import { deleteOldConsents } from '../connector-runtime/consent/delete-old-consents.ts';
 import { deleteOldExports } from '../exports/export-metadata.ts';
 import { releaseWebhookEvents } from '../connector-runtime/inbox/release-events.ts';
@@ -43,6 +44,7 @@ const JOBS: readonly PeriodicJob[] = [
   job('recover stuck runs', 2000, recoverStuckRuns, false),
   job('recover stuck tasks', 10_000, recoverStuckTasks, false),
   job('recover stuck verifications', 10_000, recoverStuckVerifications, false),
+  job('start due verifications', 10_000, startDueVerifications, false),
   job('seal the audit log', 2000, sealAudit),
   job('resend lost deliveries', 10_000, ({ db, queue }) => resendLostDeliveries(db, queue), false),
   job('apply plan limits', 10_000, applyAllPlanLocks),

@@ -26,6 +26,7 @@ import { checkedPlan, refuseFindings } from './streams/check.ts';
 import { lockTables } from '../../catalog/written-tables.ts';
 import type { CatalogStream, PlannedStream } from './streams/selection.ts';
 import type { StreamFinding } from './streams/finding.ts';
+import { verificationColumns } from './verification-schedule.ts';
 
 /**
  * Creates a connection. A source without a catalog is discovered before the transaction begins. If it takes its time, a
@@ -118,7 +119,9 @@ async function checkPlan(
   { input, sides }: { input: CreateConnectionRequest & UsageInput; sides: Sides },
 ): Promise<void> {
   if (kindOf(sides) === 'reverse_etl') requireFeature(account, 'reverse_etl');
-  requireSchedule(account, input.schedule ?? MANUAL, ctx.deps.now());
+  for (const schedule of [input.schedule, input.verification_schedule]) {
+    if (schedule) requireSchedule(account, schedule, ctx.deps.now());
+  }
   await checkLimit(ctx, account, { limit: 'max_connections', range: input.usage });
 }
 
@@ -174,6 +177,7 @@ function valuesOf(ctx: Ctx, input: CreateConnectionRequest, sides: Sides): typeo
     status,
     schedule,
     next_run_at: status === 'active' ? nextRunAt(schedule, { anchor: now, after: now }) : null,
+    ...verificationColumns(input.verification_schedule ?? null, now),
     backfill_days,
     start_date,
     destination_schema,

@@ -13,9 +13,10 @@ const FAILING_AFTER = 3;
 /** A connection in its wire form. */
 export function presentConnection(record: ConnectionRecord, now: Date): ConnectionSchema {
   const { connection, last_run, active_run_id, log_lag } = record;
-  const schedule = presentSchedule(connection);
+  const { next_verification_at, ...settings } = connection;
+  const schedule = presented(connection.schedule, connection.next_run_at);
   return {
-    ...connection,
+    ...settings,
     // A continuous connection has no ticks: its next run begins when the one before it ends.
     next_run_at: isContinuous(connection.schedule) ? null : connection.next_run_at,
     consistency_in_effect: canShowOneMoment(record) ? connection.consistency : 'stream',
@@ -23,6 +24,9 @@ export function presentConnection(record: ConnectionRecord, now: Date): Connecti
     destination: summary('destination', record.destination),
     health: healthOf(record, schedule.next_runs, now),
     schedule,
+    verification_schedule:
+      connection.verification_schedule &&
+      presented(connection.verification_schedule, connection.status === 'active' ? next_verification_at : null),
     streams: record.streams,
     last_run,
     active_run_id,
@@ -43,10 +47,11 @@ function summary(
   return { ...side, connector_type, display_name: connector?.display_name ?? side.connector_name, icon_url: null };
 }
 
-function presentSchedule(connection: ConnectionRecord['connection']): ConnectionSchedule {
-  const { schedule, next_run_at } = connection;
-  return { ...schedule, description: describeSchedule(schedule), next_runs: upcoming(schedule, next_run_at) };
-}
+const presented = (schedule: Schedule, next_at: string | null): ConnectionSchedule => ({
+  ...schedule,
+  description: describeSchedule(schedule),
+  next_runs: upcoming(schedule, next_at),
+});
 
 const upcomingTicks = new LRUCache<string, string[]>({ max: 2000 });
 

@@ -68,6 +68,7 @@ export const ConnectionSchema = z
     status_reason: z.string().nullable(),
     health: z.enum(['healthy', 'warning', 'failing', 'pending', 'running']),
     schedule: ConnectionSchedule,
+    verification_schedule: ConnectionSchedule.nullable(),
     backfill_days: whole(),
     start_date: z.string().nullable().meta({ format: 'date' }),
     destination_schema: z.string().nullable(),
@@ -133,6 +134,9 @@ const settings = {
   name: name(),
   description: text(0, 2000).nullable(),
   schedule: ConnectionScheduleRequest,
+  verification_schedule: ConnectionScheduleRequest.nullable().meta({
+    description: 'When all streams are compared with their tables. Null: only on request. Not `continuous`.',
+  }),
   backfill_days: z.int().min(0).max(365),
   start_date: day().nullable(),
   destination_schema: text(1, 63).nullable(),

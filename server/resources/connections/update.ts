@@ -18,6 +18,7 @@ import { requireContinuous } from './require-continuous.ts';
 import type { ConnectionSchema, UpdateConnectionRequest } from './schema.ts';
 import { getConnection } from './service.ts';
 import { tickingFrom } from './next-run.ts';
+import { verificationColumns } from './verification-schedule.ts';
 import { lockTables } from '../../catalog/written-tables.ts';
 import { connectorPair, updateStreams } from './streams/update.ts';
 
@@ -43,7 +44,7 @@ const PLAIN = [
 
 type Changes = Partial<typeof connections.$inferInsert>;
 /** Columns derived from others. Events do not list them as changed. */
-const DERIVED = ['next_run_at', 'ticking_since', 'consecutive_failures'];
+const DERIVED = ['next_run_at', 'ticking_since', 'next_verification_at', 'consecutive_failures'];
 
 /** Updates a connection. A request that changes nothing creates no revision, timestamp or event. */
 export async function updateConnection(
@@ -63,10 +64,13 @@ export async function updateConnection(
   const changes: Changes = {
     ...changedColumns(connection, pick(input, PLAIN)),
     ...(await statusChanges(ctx, connection, input)),
+    ...verificationChanges(ctx, connection, input),
   };
   Object.assign(changes, scheduleChanges(ctx, { ...connection, ...changes }, input));
+  for (const schedule of [changes.schedule, changes.verification_schedule]) {
+    if (schedule) requireSchedule(await accountPlan(ctx), schedule, ctx.deps.now());
+  }
   if (changes.schedule) {
-    requireSchedule(await accountPlan(ctx), changes.schedule, ctx.deps.now());
     const catalog = await readCatalog(ctx, connection.source_id);
     requireContinuous(changes.schedule, { ...(await connectorPair(ctx, connection)), catalog });
   }
@@ -130,6 +134,16 @@ function scheduleChanges(ctx: Ctx, connection: ConnectionRow, input: UpdateConne
   const on = connection.next_run_at !== null;
   const shouldBeOn = connection.status === 'active' && schedule.type !== 'manual';
   return on === shouldBeOn ? {} : next();
+}
+
+function verificationChanges(
+  ctx: Ctx,
+  connection: ConnectionRow,
+  { verification_schedule }: UpdateConnectionRequest,
+): Changes {
+  if (verification_schedule === undefined) return {};
+  if (Bun.deepEquals(verification_schedule, connection.verification_schedule)) return {};
+  return verificationColumns(verification_schedule, ctx.deps.now());
 }
 
 async function store(

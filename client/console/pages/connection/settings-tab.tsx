@@ -16,6 +16,7 @@ import { problemOf } from '../../refused-field.ts';
 import { useAction } from '../../use-action.ts';
 import { DestinationSchema } from '../account-connectors/destination-schema.tsx';
 import type { Connection } from '../../answers.ts';
+import { VerificationField } from './verification-field.tsx';
 
 type Update = Omit<RouterInputs['connections']['update'], 'connection_id'>;
 
@@ -78,7 +79,7 @@ export function SettingsTab({ connection }: { connection: Connection }) {
             <GeneralFields {...{ now, set }} error={update.error} />
           </Section>
           <Section title="Loading">
-            <LoadingFields {...{ connection, now, set }} error={update.error} />
+            <LoadingFields {...{ connection, now, edits, set }} error={update.error} />
           </Section>
         </fieldset>
         {update.error && <Failure title="Settings not saved" error={update.error} />}
@@ -100,7 +101,12 @@ export function SettingsTab({ connection }: { connection: Connection }) {
 
 /** The stored values of the settings that are sent. */
 function former(connection: Connection, { connection_id, ...sent }: RouterInputs['connections']['update']) {
-  const stored: Record<string, unknown> = { ...connection, schedule: scheduleOf(connection.schedule) };
+  const { schedule, verification_schedule } = connection;
+  const stored: Record<string, unknown> = {
+    ...connection,
+    schedule: scheduleOf(schedule),
+    verification_schedule: verification_schedule && scheduleOf(verification_schedule),
+  };
   const settings = Object.fromEntries(Object.keys(sent).map((key) => [key, stored[key]])) as Update;
   return { ...settings, connection_id, revision: connection.revision };
 }
@@ -159,7 +165,13 @@ const GeneralFields = ({ now, set, error }: FieldsProps & { error: unknown }) =>
   </div>
 );
 
-const LoadingFields = ({ connection, now, set, error }: FieldsProps & { connection: Connection; error: unknown }) => (
+interface LoadingProps extends FieldsProps {
+  connection: Connection;
+  edits: Update;
+  error: unknown;
+}
+
+const LoadingFields = ({ connection, now, edits, set, error }: LoadingProps) => (
   <div className="fields">
     <DestinationSchema
       destination_id={connection.destination.id}
@@ -218,6 +230,12 @@ const LoadingFields = ({ connection, now, set, error }: FieldsProps & { connecti
       allowDeselect={false}
       value={now.consistency}
       onChange={(consistency) => set({ consistency: consistency as Update['consistency'] })}
+    />
+    <VerificationField
+      value={edits.verification_schedule}
+      stored={connection.verification_schedule}
+      problem={problemOf(error, 'verification_schedule')}
+      onChange={(verification_schedule) => set({ verification_schedule })}
     />
     <NumberInput
       label="Parallel streams"

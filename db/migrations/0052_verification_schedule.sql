@@ -1,0 +1,4 @@
+ALTER TABLE "connections" ADD COLUMN "verification_schedule" jsonb;--> statement-breakpoint
+ALTER TABLE "connections" ADD COLUMN "next_verification_at" timestamp(3) with time zone;--> statement-breakpoint
+CREATE INDEX "connections_verification_due" ON "connections" USING btree ("next_verification_at") WHERE "connections"."next_verification_at" is not null and "connections"."deleted_at" is null;--> statement-breakpoint
+ALTER TABLE "connections" ADD CONSTRAINT "connections_verification_schedule" CHECK (coalesce("connections"."verification_schedule" ->> 'type', 'manual') in ('manual', 'interval', 'cron'));

@@ -36,14 +36,22 @@ async function openMerge(more: Partial<WriteTarget> = {}) {
 async function holding(statement: string) {
   const session = await sides.destination.sql.reserve();
   await session.unsafe(`begin; ${statement}`);
+  const [{ pid }] = (await session`select pg_backend_pid() as pid`) as unknown as [{ pid: number }];
   return {
     run: (text: string) => session.unsafe(text),
+    /** Ends the statement that runs, if any. */
+    cancel: () => sql(`select pg_cancel_backend(${pid})`),
     release: async (how: 'commit' | 'rollback') => (await session.unsafe(how), session.release()),
   };
 }
 const waitsForLock = async () =>
   (await sql(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)).length >
   0;
+
+/** The second try. */
+const upserts = async () =>
+  (await sql(`select 1 from pg_stat_activity where datname = current_database() and query like 'with merged as (insert%'`))
+    .length > 0;
 
 describe('one MERGE', () => {
   test('counts the rows that it updates, commit by commit', async () => {
@@ -113,13 +121,17 @@ describe('one MERGE', () => {
 test('one MERGE that is the victim of a deadlock is followed by an upsert', async () => {
   await existing();
   // The merge is the first to look for a deadlock.
-  const { release, run } = await holding(`set local deadlock_timeout = '60s';
+  const { release, run, cancel } = await holding(`set local deadlock_timeout = '60s';
     update ${tableName()} set name = name where id = 2`);
   const { writer, merges } = await openMerge();
   await writer.write(batchOf([row(1, 'ours'), row(2, 'ours')]));
   const finished = writer.finish(null);
   await until(waitsForLock);
-  await run(`update ${tableName()} set name = name where id = 1`);
+  const theirs = run(`update ${tableName()} set name = name where id = 1`).catch(() => {});
+  await until(upserts);
+  // Row 1 may go to the upsert, which would then be the next victim.
+  await cancel();
+  await theirs;
   await release('rollback');
   expect(await finished).toMatchObject({ rows_updated: 2 });
   expect(merges()).toBe(1);

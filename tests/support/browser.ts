@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Page, type Request } from 'playwright-core';
 import { atEnd } from './at-end.ts';
 import { faintTexts } from './contrast.ts';
 
@@ -58,7 +58,17 @@ export async function openBrowser(address: string, looking: Looking = {}): Promi
   return { context, page, complaints, close: () => context.close() };
 }
 
+/** A test that waits for an answer in vain shows nothing of it. */
+const SLOW_MS = 30_000;
+
 function watch(page: Page, { address, complaints }: { address: string; complaints: string[] }): void {
+  const waiting = new Map<Request, Timer>();
+  const answered = (request: Request) => {
+    clearTimeout(waiting.get(request));
+    waiting.delete(request);
+  };
+  page.on('response', (response) => answered(response.request()));
+  page.on('requestfailed', answered);
   page.on('pageerror', (error) => complaints.push(`error: ${error.stack ?? error.message}`));
   page.on('console', (message) => {
     // Chromium itself reports each refused call. The tests look at what the console shows for it.
@@ -67,6 +77,8 @@ function watch(page: Page, { address, complaints }: { address: string; complaint
   });
   page.on('request', (request) => {
     const url = request.url();
+    const timer = setTimeout(() => console.error(`no answer after ${SLOW_MS / 1000} s: ${url}`), SLOW_MS);
+    waiting.set(request, timer.unref());
     if (!url.startsWith(address) && !/^(data|blob|about):/.test(url)) complaints.push(`request to ${url}`);
   });
 }

@@ -50,8 +50,11 @@ const waitsForLock = async () =>
 
 /** The second try. */
 const upserts = async () =>
-  (await sql(`select 1 from pg_stat_activity where datname = current_database() and query like 'with merged as (insert%'`))
-    .length > 0;
+  (
+    await sql(
+      `select 1 from pg_stat_activity where datname = current_database() and query like 'with merged as (insert%'`,
+    )
+  ).length > 0;
 
 describe('one MERGE', () => {
   test('counts the rows that it updates, commit by commit', async () => {

@@ -34,7 +34,8 @@ const lastEvent = async (id: string) => {
   const query = db.select().from(events).where(eq(events.account_connector_id, id));
   return (await query.orderBy(desc(events.occurred_at), desc(events.id)).limit(1))[0];
 };
-const makeDue = (id: string) => db.execute(sql`update account_connectors set retest_at = now() - interval '1 second' where id = ${id}`);
+const makeDue = (id: string) =>
+  db.execute(sql`update account_connectors set retest_at = now() - interval '1 second' where id = ${id}`);
 /** The scheduled pause before the next test, in minutes. */
 const pauseOf = async (id: string) => {
   const [row] = await db

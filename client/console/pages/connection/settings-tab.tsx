@@ -74,12 +74,18 @@ export function SettingsTab({ connection }: { connection: Connection }) {
               value={edits.schedule ?? scheduleOf(connection.schedule)}
               onChange={(schedule) => set({ schedule })}
             />
+            <VerificationField
+              value={edits.verification_schedule}
+              stored={connection.verification_schedule}
+              problem={problemOf(update.error, 'verification_schedule')}
+              onChange={(verification_schedule) => set({ verification_schedule })}
+            />
           </Section>
           <Section title="General">
             <GeneralFields {...{ now, set }} error={update.error} />
           </Section>
           <Section title="Loading">
-            <LoadingFields {...{ connection, now, edits, set }} error={update.error} />
+            <LoadingFields {...{ connection, now, set }} error={update.error} />
           </Section>
         </fieldset>
         {update.error && <Failure title="Settings not saved" error={update.error} />}
@@ -165,13 +171,7 @@ const GeneralFields = ({ now, set, error }: FieldsProps & { error: unknown }) =>
   </div>
 );
 
-interface LoadingProps extends FieldsProps {
-  connection: Connection;
-  edits: Update;
-  error: unknown;
-}
-
-const LoadingFields = ({ connection, now, edits, set, error }: LoadingProps) => (
+const LoadingFields = ({ connection, now, set, error }: FieldsProps & { connection: Connection; error: unknown }) => (
   <div className="fields">
     <DestinationSchema
       destination_id={connection.destination.id}
@@ -230,12 +230,6 @@ const LoadingFields = ({ connection, now, edits, set, error }: LoadingProps) => 
       allowDeselect={false}
       value={now.consistency}
       onChange={(consistency) => set({ consistency: consistency as Update['consistency'] })}
-    />
-    <VerificationField
-      value={edits.verification_schedule}
-      stored={connection.verification_schedule}
-      problem={problemOf(error, 'verification_schedule')}
-      onChange={(verification_schedule) => set({ verification_schedule })}
     />
     <NumberInput
       label="Parallel streams"

@@ -300,4 +300,31 @@ describe('the slot at the source', () => {
     const next = await run(pipeline);
     expect(next.stream.error).toMatchObject({ code: 'replication_slot_missing' });
   });
+
+  test('is dropped beyond the limit although the run that reads it waits for its destination', async () => {
+    await source.unsafe('create table waited_for (id int primary key, filler text)');
+    const guard = { slot_lag_policy: 'pause_and_drop_slot', slot_lag_limit_mb: 2, slot_lag_warning_mb: 1 };
+    const parameters = { ...postgresParameters(from.url), replication: 'logical', ...guard };
+    const pipeline = await follow('waited_for', { source: { name: 'postgres', parameters } });
+    await run(pipeline);
+    const lock = await destination.reserve();
+    try {
+      await lock.unsafe('begin; lock table waited_for in access exclusive mode');
+      await source.unsafe(`insert into waited_for values (1, 'a')`);
+      const id = await pipeline.start();
+      await until(async () => (await destination`select 1 from pg_locks where not granted`).length > 0);
+      await source.unsafe(`create table beside as select n, repeat(md5(n::text), 10) from generate_series(1, 20000) n`);
+      await lookNow(pipeline);
+      expect((await runEnded(service, id)).status).toBe('stopped');
+    } finally {
+      await lock`rollback`;
+      lock.release();
+    }
+    await until(async () => (await slotOf(pipeline)).slot === undefined);
+    const [connection] = await service.deps.db
+      .select()
+      .from(connections)
+      .where(eq(connections.id, pipeline.connection.id));
+    expect(connection).toMatchObject({ status: 'paused', status_reason: 'change_log_limit' });
+  });
 });

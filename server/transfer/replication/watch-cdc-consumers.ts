@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, isNull, ne, notExists, or, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNotNull, isNull, ne, notExists, or, sql } from 'drizzle-orm';
 import {
   accountConnectors,
   catalogStreams,
@@ -18,7 +18,8 @@ import { SYSTEM_ACTOR } from '../../events/emit.ts';
 import { LAG_CHECK_SECONDS, pauseForLog, recordLag } from './cdc-consumers.ts';
 import { type Periodic, periodic } from '../../platform/periodic.ts';
 import { stateSetTo } from '../../runs/set-state.ts';
-import { HELD_STREAM, LIVE_STREAM } from '../../pipeline/run-states.ts';
+import { LIVE_RUN, LIVE_STREAM } from '../../pipeline/run-states.ts';
+import { requestStop } from '../../runs/stop.ts';
 
 const EVERY_MS = 5_000;
 const WORK = { ms: 30_000, use: { purpose: 'change_log' as const, actor: SYSTEM_ACTOR } };
@@ -29,8 +30,9 @@ const ANNOUNCE_AFTER_FAILURES = 3;
 
 /**
  * Looks after what sources keep for CDC consumers. It is released when there will be no more reads: the connection or
- * source is deleted, or the stream is no longer selected or no longer read from the log. While a consumer is idle, its
- * lag is measured. Any number of workers may run this.
+ * source is deleted, or the stream is no longer selected or no longer read from the log. Otherwise its lag is measured,
+ * also while a run holds it that has not done so for a while, as when its destination waits for a lock. Any number of
+ * workers may run this.
  */
 export const watchCdcConsumers = (deps: Deps): Periodic =>
   periodic(() => checkCdcConsumers(deps), {
@@ -85,36 +87,29 @@ const consumers = (db: Deps['db']) =>
     .leftJoin(catalogStreams, isInCatalog(changeReaders.source_id, connectionStreams));
 
 function dueConsumers({ db }: Deps) {
-  const inStatus = (statuses: readonly string[]) =>
-    sql`${streamRuns.status} in (${sql.join(
-      statuses.map((status) => sql`${status}`),
-      sql`, `,
-    )})`;
-  /** Released once no run is live; measured while none reads, as when it waits for a destination. */
-  const runs = (statuses: readonly string[]) =>
-    db
-      .select({ one: sql`1` })
-      .from(streamRuns)
-      .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
-      .where(
-        and(
-          or(
-            eq(streamRuns.stream_id, changeReaders.stream_id),
-            // Streams of a connection can share what the source keeps. Custom runs read without it, and a continuous run
-            // hardly ever ends.
-            and(
-              eq(streamRuns.connection_id, connectionStreams.connection_id),
-              isNull(connectionRuns.custom_run_plan_id),
-              sql`${connections.schedule} ->> 'type' <> 'continuous'`,
-            ),
+  const liveRuns = db
+    .select({ one: sql`1` })
+    .from(streamRuns)
+    .innerJoin(connectionRuns, eq(connectionRuns.id, streamRuns.connection_run_id))
+    .where(
+      and(
+        or(
+          eq(streamRuns.stream_id, changeReaders.stream_id),
+          // Streams of a connection can share what the source keeps. Custom runs read without it, and a continuous run
+          // hardly ever ends.
+          and(
+            eq(streamRuns.connection_id, connectionStreams.connection_id),
+            isNull(connectionRuns.custom_run_plan_id),
+            sql`${connections.schedule} ->> 'type' <> 'continuous'`,
           ),
-          inStatus(statuses),
         ),
-      );
+        inArray(streamRuns.status, LIVE_STREAM),
+      ),
+    );
   return consumers(db).where(
     and(
       sql`(${changeReaders.next_look_at} <= now() or (${isOver} and ${changeReaders.failures} = 0))`,
-      or(and(isOver, notExists(runs(LIVE_STREAM))), and(sql`not ${isOver}`, notExists(runs(HELD_STREAM)))),
+      or(sql`not ${isOver}`, notExists(liveRuns)),
     ),
   );
 }
@@ -182,7 +177,8 @@ async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
       await deps.db.transaction((tx) => recordLag(tx, of, found));
       if (!found.is_over) return;
       await pauseForLog(deps.db, connection_id, found);
-      await end?.(ctx, own ? stream.id : connection_id);
+      // Whoever still reads is looked for again once it has stopped.
+      if (!(await stopReaders(deps, connection_id))) await end?.(ctx, own ? stream.id : connection_id);
     });
   } catch (thrown) {
     deps.log.warn(
@@ -190,4 +186,19 @@ async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
       'lag of a CDC consumer could not be measured',
     );
   }
+}
+
+/** @returns whether there are any */
+async function stopReaders({ db, queue }: Deps, connection_id: string): Promise<boolean> {
+  const readers = and(
+    eq(connectionRuns.connection_id, connection_id),
+    inArray(connectionRuns.status, LIVE_RUN),
+    isNull(connectionRuns.custom_run_plan_id),
+  );
+  const runs = await db.select({ id: connectionRuns.id }).from(connectionRuns).where(readers);
+  for (const { id } of runs) {
+    const stop = { connection_run_id: id, actor: SYSTEM_ACTOR, reason: 'change_log_limit' };
+    await db.transaction((tx) => requestStop(tx, queue, stop));
+  }
+  return runs.length > 0;
 }

@@ -134,7 +134,8 @@ async function refuseBesideRun(db: Db, connection_id: string): Promise<void> {
     .where(and(eq(connectionRuns.connection_id, connection_id), inArray(connectionRuns.status, LIVE_RUN)))
     .limit(1);
   if (active) {
-    throw new NotComparable('run_already_active', `Run ${active.number} is active. Repair when it has ended`);
+    const text = `Run ${active.number} is active. Repair when it has ended; pause the connection if it is continuous`;
+    throw new NotComparable('run_already_active', text);
   }
 }
 

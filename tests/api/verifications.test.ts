@@ -339,6 +339,21 @@ describe.skipIf(mariaDbMissing !== null)('PostgreSQL and MariaDB, by canonical t
     for (const [at, [, , , , other]] of TYPES.entries())
       await target.unsafe(`update kinds set c${at} = ${other} where id ilike 'k${at}'`);
     expect((await verify(connection)).stream).toMatchObject({ different: TYPES.length, missing: 0, extra: 0 });
+    await target.unsafe(`delete from kinds where id = 'K18'; insert into kinds (id) values ('too much')`);
+    const fixed = await verify(connection, { repair: true });
+    expect(fixed).toMatchObject({ status: 'succeeded', stream: { status: 'equal', repaired: TYPES.length + 2 } });
+  });
+
+  test('a MariaDB key whose text differs from that of the comparison is repaired as well', async () => {
+    const mariadb = await ends('source');
+    await mariadb.sql(`create table priced (at datetime(6), price decimal(8,3), n int, primary key (at, price))`);
+    await mariadb.sql(`insert into priced values ('2026-01-31 23:59:59.120000', 1.500, 1), ('2026-02-01', 20.000, 2)`);
+    const { id } = await mariadb.make();
+    const connection = await loaded('priced', { source_id: id });
+    await target`update priced set n = 0`;
+    const fixed = await verify(connection, { repair: true });
+    expect(fixed).toMatchObject({ status: 'succeeded', stream: { status: 'equal', repaired: 2 } });
+    expect([...(await target`select n from priced order by n`)].map(({ n }) => Number(n))).toEqual([1, 2]);
   });
 });
 
@@ -398,6 +413,8 @@ describe('DuckDB', () => {
       'extra 9001',
       'missing 17',
     ]);
+    const fixed = await verify(connection, { repair: true });
+    expect(fixed).toMatchObject({ status: 'succeeded', stream: { status: 'equal', repaired: 4 } });
   });
 });
 
@@ -437,6 +454,26 @@ describe('sources without SQL for it, by reading their cells', () => {
       'extra z,99',
       'missing Ä 🦆,7',
     ]);
+    // A row that is newer than the cursor, or that only the destination has, stays as it is.
+    const [{ untouched }] = (await target`select xmin::text as untouched from sold where n = 8`) as unknown as [Json];
+    const fixed = await verify(connection, { repair: true });
+    expect(fixed).toMatchObject({ status: 'succeeded', stream: { repaired: 4, extra: 1, changed_since: 1 } });
+    expect(await target`select xmin::text as untouched from sold where n = 8`).toMatchObject([{ untouched }]);
+    expect(await target`select encode(raw, 'hex') as raw, ok from sold where n = 6`).toMatchObject([
+      { raw: '0006', ok: false },
+    ]);
+  });
+
+  test('files: one with a key is repaired by reading it again', async () => {
+    const lines = (...numbers: number[]) => `n,text\n${numbers.map((n) => `${n},t${n}\n`).join('')}`;
+    await Bun.write(join(files, 'keyed.csv'), lines(1, 2, 3));
+    const { id } = await make.connector('source', 'file', { path: 'keyed.csv', format: 'csv' });
+    const connection = await loaded('keyed', { source_id: id, stream: { primary_key: [['n']] } });
+    await target`update keyed set text = 'lost' where n = 2`;
+    await target`delete from keyed where n = 3`;
+    const fixed = await verify(connection, { repair: true });
+    expect(fixed).toMatchObject({ status: 'succeeded', stream: { status: 'equal', repaired: 2 } });
+    expect([...(await target`select text from keyed order by n`)].map(({ text }) => text)).toEqual(['t1', 't2', 't3']);
   });
 
   test('files: without a key, as a multiset', async () => {

@@ -9,15 +9,18 @@ import type {
   AnySource,
   Batch,
   Cell,
+  LogicalType,
   ReadRequest,
   RowKey,
   Writer,
 } from '../../connectors/contract/connector.ts';
+import { canonicalCell } from '../../connectors/kits/digest/canonical-cell.ts';
 import type { Deps } from '../../deps.ts';
 import { LIVE_RUN } from '../../pipeline/run-states.ts';
 import { planTransfer, readRequest, tableName, type TransferPlan } from '../../pipeline/transfer-plan.ts';
 import { targetColumns } from '../column-history.ts';
 import { createMapper } from '../mapping.ts';
+import type { Difference } from './compare.ts';
 import { NotComparable, windowOfConnection } from './comparable.ts';
 import type { Ends } from './verify-stream.ts';
 
@@ -28,7 +31,7 @@ const KEYS_AT_ONCE = 500;
 export interface Repair {
   verification: VerificationRow;
   stream: StreamRow;
-  keys: RowKey[];
+  differences: Pick<Difference, 'kind' | 'key'>[];
 }
 
 /**
@@ -36,12 +39,16 @@ export interface Repair {
  * the destination under a new fence of the stream. An attempt that begins meanwhile makes the commit fail.
  * @throws NotComparable while a run is active, and for streams whose table has more than the rows of the source
  */
-export async function repairStream(deps: Deps, ends: Ends, { verification, stream, keys }: Repair): Promise<void> {
+export async function repairStream(
+  deps: Deps,
+  ends: Ends,
+  { verification, stream, differences }: Repair,
+): Promise<void> {
   const { connection, source, from, to } = ends;
   const [reader, destination] = [from.connector as AnySource, to.connector as AnyDestination];
   const { schema, stream: chosen } = await loadStream(deps, { connection, source, stream });
   const plan = planTransfer({ source: reader, schema, stream: chosen });
-  refuseUnrepairable({ reader, destination, stream: chosen, plan });
+  refuseUnrepairable({ destination, stream: chosen, plan });
   await refuseBesideRun(deps.db, connection.id);
   const window = windowOfConnection(connection, schema, chosen);
   const request: ReadRequest = {
@@ -68,12 +75,11 @@ export async function repairStream(deps: Deps, ends: Ends, { verification, strea
   );
   const map = createMapper(plan, deps.secrets.maskKeys(connection.account_id));
   try {
-    for (let at = 0; at < keys.length; at += KEYS_AT_ONCE) {
-      const some = keys.slice(at, at + KEYS_AT_ONCE);
-      await onSide('destination', () => writer.write(deletions(plan, some)));
-      const read = { ...request, keys: { paths: request.primary_key, values: some } };
-      for await (const batch of fromSource(reader.read(from.ctx, read))) await write(writer, map(batch));
-    }
+    const keys = differences.map(({ key }) => key);
+    for (const some of inParts(keys)) await onSide('destination', () => writer.write(deletions(plan, some)));
+    const held = differences.filter(({ kind }) => kind !== 'extra').map(({ key }) => key);
+    const rows = reader.reads_keys ? rowsByKeys(ends, request, keys) : rowsAmongAll(ends, request, held);
+    for await (const batch of rows) await write(writer, map(batch));
     ends.signal.throwIfAborted();
     await onSide('destination', () => writer.finish(null));
   } catch (error) {
@@ -81,6 +87,50 @@ export async function repairStream(deps: Deps, ends: Ends, { verification, strea
     throw error;
   }
 }
+
+function* inParts(keys: readonly RowKey[]): Generator<RowKey[]> {
+  for (let at = 0; at < keys.length; at += KEYS_AT_ONCE) yield keys.slice(at, at + KEYS_AT_ONCE);
+}
+
+async function* rowsByKeys({ from }: Ends, request: ReadRequest, keys: readonly RowKey[]): AsyncGenerator<Batch> {
+  for (const values of inParts(keys)) {
+    const read = { ...request, keys: { paths: request.primary_key, values } };
+    yield* fromSource((from.connector as AnySource).read(from.ctx, read));
+  }
+}
+
+/**
+ * Of a source that cannot look keys up, which is read once as a whole.
+ * @throws NotComparable when one is not found: its row is gone, or its text is another one
+ */
+async function* rowsAmongAll(
+  { from, source }: Ends,
+  request: ReadRequest,
+  held: readonly RowKey[],
+): AsyncGenerator<Batch> {
+  const places = request.primary_key.map((path) =>
+    request.columns.findIndex(({ field }) => Bun.deepEquals(field.path, path)),
+  );
+  const texts = places.map((place) => keyText(request.columns[place]!.field.type));
+  const idOf = (key: readonly Cell[]) => JSON.stringify(key.map((cell, at) => texts[at]!(cell)));
+  const wanted = new Set(held.map(idOf));
+  const missed = new Set(wanted);
+  for await (const batch of fromSource((from.connector as AnySource).read(from.ctx, request))) {
+    const rows = batch.rows.filter((row) => {
+      const id = idOf(places.map((place) => row[place]!));
+      missed.delete(id);
+      return wanted.has(id);
+    });
+    yield { ...batch, rows };
+  }
+  if (missed.size === 0) return;
+  const text = `${missed.size} of the rows are no longer found in ${source.name}. Run the connection, and verify it again`;
+  throw new NotComparable('source_changed', text);
+}
+
+/** As the comparison shows it: numbers of databases too, without zeros at their end. */
+const keyText = (type: LogicalType) =>
+  type === 'number' ? (cell: Cell) => cell?.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') : canonicalCell(type);
 
 async function write(writer: Writer, { rows, bytes }: Batch): Promise<void> {
   if (rows.length === 0) return;
@@ -99,25 +149,22 @@ function deletions(plan: TransferPlan, keys: readonly RowKey[]): Batch {
 }
 
 interface Candidate {
-  reader: AnySource;
   destination: AnyDestination;
   stream: StreamRow;
   plan: TransferPlan;
 }
 
-function refuseUnrepairable({ reader, destination, stream, plan }: Candidate): void {
+function refuseUnrepairable({ destination, stream, plan }: Candidate): void {
   const isKey = ({ target }: TransferPlan['columns'][number]) => plan.primary_key.includes(target.name);
-  const cause = !reader.reads_keys
-    ? `${reader.display_name} cannot read single rows`
-    : !destination.applies_changes
-      ? `${destination.display_name} cannot delete single rows`
-      : plan.primary_key.length === 0
-        ? `${stream.name} has no key`
-        : stream.destination_sync_mode === 'append'
-          ? `${stream.name} keeps earlier versions of its rows`
-          : plan.columns.some((column) => isKey(column) && (column.pushed !== 'none' || column.masking !== 'none'))
-            ? `The key of ${stream.name} is masked`
-            : null;
+  const cause = !destination.applies_changes
+    ? `${destination.display_name} cannot delete single rows`
+    : plan.primary_key.length === 0
+      ? `${stream.name} has no key`
+      : stream.destination_sync_mode === 'append'
+        ? `${stream.name} keeps earlier versions of its rows`
+        : plan.columns.some((column) => isKey(column) && (column.pushed !== 'none' || column.masking !== 'none'))
+          ? `The key of ${stream.name} is masked`
+          : null;
   if (cause === null) return;
   const remedy =
     stream.destination_sync_mode === 'overwrite'

@@ -102,17 +102,17 @@ async function certify(
 ): Promise<VerifiedStream> {
   const { certificate, result } = await verifyStream(deps, ends, stream);
   if (!row.repair || certificate.status !== 'different' || !result) return certificate;
-  const keys = result.differences
-    .filter(({ kind, changed_since }) => changed_since !== true && !(kind === 'extra' && certificate.keeps_deleted))
-    .map(({ key }) => key);
+  const differences = result.differences.filter(
+    ({ kind, changed_since }) => changed_since !== true && !(kind === 'extra' && certificate.keeps_deleted),
+  );
   try {
-    await repairStream(deps, ends, { verification: row, stream, keys });
+    await repairStream(deps, ends, { verification: row, stream, differences });
   } catch (error) {
     if (!(error instanceof NotComparable)) throw error;
     return { ...certificate, reason: { code: error.code, message: error.message } };
   }
   const again = await verifyStream(deps, ends, stream);
-  return { ...again.certificate, repaired: keys.length };
+  return { ...again.certificate, repaired: differences.length };
 }
 
 function withoutSecrets(thrown: unknown, { redactor }: Ends): unknown {

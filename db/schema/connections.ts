@@ -19,7 +19,7 @@ import { DESTINATION_SYNC_MODES, SCHEDULE_TYPES, SYNC_MODES } from './closed-set
 import { createdAt, id, instant, revision, updatedAt } from './columns.ts';
 import { accountConnectors } from './connectors.ts';
 
-interface StoredSchedule {
+export interface StoredSchedule {
   type: (typeof SCHEDULE_TYPES)[number];
   interval_minutes: number | null;
   cron_expression: string | null;

@@ -34,10 +34,11 @@ export async function fireDue(deps: Deps): Promise<void> {
 const notHeld = sql`not exists (select from installation where held_at is not null)`;
 const notSuspended = sql`not exists (select from accounts a where a.id = ${connections.account_id} and a.suspended_at is not null)`;
 const mayFire = and(isNull(connections.deleted_at), notHeld, notSuspended);
+/** A time of connections at which something is due. */
+type DueTime = 'next_run_at' | 'next_verification_at';
 /** By the clock of the database: with a worker's own, one that is ahead would fire early and skip the right moment. */
-export const isDueBy = (at: typeof connections.next_run_at | typeof connections.next_verification_at) =>
-  and(lte(at, sql`now()`), mayFire);
-const isDue = isDueBy(connections.next_run_at);
+export const isDueBy = (time: DueTime) => and(lte(connections[time], sql`now()`), mayFire);
+const isDue = isDueBy('next_run_at');
 
 const ANY_DUE: Question = {
   name: 'due connections',
@@ -64,7 +65,7 @@ async function fireSingly(deps: Deps): Promise<number> {
       const [failed] = taken;
       if (!failed) throw error;
       deps.log.error({ err: error, connection_id: failed.id }, 'a due connection could not be started');
-      await postpone(deps.db, failed);
+      await postpone(deps.db, failed, 'next_run_at');
     }
   }
   return AT_ONCE;
@@ -72,12 +73,12 @@ async function fireSingly(deps: Deps): Promise<number> {
 
 const POSTPONED_SECONDS = 60;
 
-/** Later connections no longer wait behind it. */
-async function postpone(db: Db, { id, next_run_at }: ConnectionRow): Promise<void> {
+/** Later connections no longer wait behind one whose tick failed. */
+export async function postpone(db: Db, failed: ConnectionRow, time: DueTime): Promise<void> {
   await db
     .update(connections)
-    .set({ next_run_at: sql`now() + make_interval(secs => ${POSTPONED_SECONDS})` })
-    .where(and(eq(connections.id, id), eq(connections.next_run_at, next_run_at!)));
+    .set({ [time]: sql`now() + make_interval(secs => ${POSTPONED_SECONDS})` })
+    .where(and(eq(connections.id, failed.id), eq(connections[time], failed[time]!)));
 }
 
 /** Starts up to `limit` due connections in one transaction. `taken` receives those it has locked, also if it fails. */

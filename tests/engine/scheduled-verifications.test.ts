@@ -50,12 +50,15 @@ async function loaded(table: string, settings: object): Promise<Json> {
 }
 
 async function comeDue({ id }: Json): Promise<void> {
-  await deps.db
-    .update(connections)
-    .set({ next_verification_at: sql`now() - interval '1 second'` })
-    .where(eq(connections.id, id));
+  await makeDue({ id });
   await startDueVerifications(deps);
 }
+
+const makeDue = ({ id }: Json, rest: Partial<typeof connections.$inferInsert> = {}) =>
+  deps.db
+    .update(connections)
+    .set({ next_verification_at: sql`now() - interval '1 second'`, ...rest })
+    .where(eq(connections.id, id));
 
 const verificationsOf = async ({ id }: Json): Promise<Json[]> =>
   (await call('GET', `/connections/${id}/verifications`)).body;
@@ -106,6 +109,20 @@ test('a verification that cannot start leaves a failed one with the reason', asy
   expect(found).toMatchObject({ status: 'failed', streams: [], error: { code: 'account_connector_not_ready' } });
   const [failed] = await eventsOf(connection, 'verification_failed');
   expect(failed?.payload).toMatchObject({ error_code: 'account_connector_not_ready' });
+});
+
+test('one whose start fails does not hold up the others, and is tried again later', async () => {
+  const [failing, fine] = [
+    await loaded('failing_ones', { verification_schedule: HOURLY }),
+    await loaded('fine_ones', { verification_schedule: HOURLY }),
+  ];
+  const schedule = { ...HOURLY, type: 'cron', cron_expression: '0 * * * *', timezone: 'Nowhere/Gone' } as Json;
+  await makeDue(failing, { verification_schedule: schedule });
+  await comeDue(fine);
+  expect(await ended(fine, 1)).toMatchObject({ status: 'succeeded' });
+  expect(await verificationsOf(failing)).toEqual([]);
+  const [row] = await deps.db.select().from(connections).where(eq(connections.id, failing.id));
+  expect(Date.parse(row?.next_verification_at ?? '')).toBeGreaterThan(Date.now());
 });
 
 test('a paused connection is not verified before it is resumed, and null ends the schedule', async () => {

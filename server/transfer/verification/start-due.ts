@@ -6,11 +6,11 @@ import type { Deps } from '../../deps.ts';
 import { emitVerificationEvent } from '../../events/verification-events.ts';
 import { nextRunAt } from '../../pipeline/schedule.ts';
 import { ApiError } from '../../platform/errors.ts';
-import { isDueBy } from '../../runs/schedule-tick.ts';
+import { isDueBy, postpone } from '../../runs/schedule-tick.ts';
 import { startVerification } from './start.ts';
 
 /** A paused connection is not moved, so it is not verified by itself either. */
-const isDue = and(isDueBy(connections.next_verification_at), eq(connections.status, 'active'));
+const isDue = and(isDueBy('next_verification_at'), eq(connections.status, 'active'));
 
 const ANY_DUE: Question = {
   name: 'due verifications',
@@ -20,11 +20,25 @@ const ANY_DUE: Question = {
 /** Starts what is due by the schedules of verifications. Any number of workers may call it at once. */
 export async function startDueVerifications(deps: Deps): Promise<void> {
   if (!(await findsAny(deps.db, ANY_DUE))) return;
-  while (await deps.db.transaction((tx) => startNext(deps, tx)));
+  while (await startNext(deps));
 }
 
-/** @returns whether one was due */
-async function startNext(deps: Deps, db: Db): Promise<boolean> {
+/** One transaction per connection, so that one that fails does not hold up the others. @returns whether one was due */
+async function startNext(deps: Deps): Promise<boolean> {
+  const taken: ConnectionRow[] = [];
+  try {
+    await deps.db.transaction((tx) => start(deps, tx, taken));
+  } catch (error) {
+    const [failed] = taken;
+    if (!failed) throw error;
+    deps.log.error({ err: error, connection_id: failed.id }, 'a due verification could not be started');
+    await postpone(deps.db, failed, 'next_verification_at');
+  }
+  return taken.length > 0;
+}
+
+/** `taken` receives the connection that was due, also if it fails. */
+async function start(deps: Deps, db: Db, taken: ConnectionRow[]): Promise<void> {
   const [due] = await db
     .select({ connection: connections, now: sql<string>`now()` })
     .from(connections)
@@ -32,8 +46,9 @@ async function startNext(deps: Deps, db: Db): Promise<boolean> {
     .orderBy(asc(connections.next_verification_at))
     .limit(1)
     .for('no key update', { skipLocked: true });
-  if (!due) return false;
+  if (!due) return;
   const { connection } = due;
+  taken.push(connection);
   const { id, verification_schedule, next_verification_at } = connection;
   // Counted from now: after downtime, one verification catches up.
   const from = { anchor: new Date(next_verification_at!), after: new Date(due.now) };
@@ -45,7 +60,6 @@ async function startNext(deps: Deps, db: Db): Promise<boolean> {
     if (!(error instanceof ApiError)) throw error;
     if (error.code !== 'verification_already_active') await recordRefused(db, connection, error);
   }
-  return true;
 }
 
 /** Whoever waits for the proof learns why there is none. */

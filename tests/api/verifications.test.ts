@@ -10,6 +10,7 @@ import { startWorker } from '../../server/worker/start-worker.ts';
 import { testApi } from '../support/api.ts';
 import { commandLine } from '../support/cli.ts';
 import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { closeGate } from '../support/gate.ts';
 import { logServer } from '../support/postgres.ts';
 import { mariaDbMissing, testMariaDb } from '../support/mariadb.ts';
 import { runEnded } from '../support/pipeline.ts';
@@ -462,6 +463,29 @@ describe('sources without SQL for it, by reading their cells', () => {
     expect(await target`select encode(raw, 'hex') as raw, ok from sold where n = 6`).toMatchObject([
       { raw: '0006', ok: false },
     ]);
+  });
+
+  test('SQLite: a row that differs and has left the source by the time of the repair refuses it', async () => {
+    const database = new Database(join(files, 'leaving.sqlite'), { create: true, strict: true });
+    database.run('create table leaving (id integer primary key, note text)');
+    database.run("insert into leaving values (1, 'a'), (2, 'b'), (3, 'c')");
+    const { id } = await make.connector('source', 'sqlite', { path: 'leaving.sqlite' });
+    const connection = await loaded('leaving', { source_id: id });
+    await target`update leaving set note = 'lost' where id <> 1`;
+    const before = await target`select * from leaving order by id`;
+    const gate = await closeGate(to.url, '_pipeline_state', `new.connection_id::text = '${connection.id}'`);
+    const verified = verify(connection, { repair: true });
+    await gate.reached();
+    database.run('delete from leaving where id = 2');
+    database.close();
+    await gate.open();
+    const { status, stream } = await verified;
+    expect({ status, stream }).toMatchObject({
+      status: 'failed',
+      stream: { status: 'different', different: 2, repaired: 0, reason: { code: 'source_changed' } },
+    });
+    expect(stream.reason.message).toStartWith('1 of the rows are no longer found in ');
+    expect(await target`select * from leaving order by id`).toEqual(before);
   });
 
   test('files: one with a key is repaired by reading it again', async () => {

@@ -3,7 +3,7 @@ import { connectionRuns, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
 import type { Actor } from '../events/emit.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
-import { HELD_STREAM, isLiveRun } from '../pipeline/run-states.ts';
+import { HELD_STREAM, isLiveRun, LIVE_RUN } from '../pipeline/run-states.ts';
 import type { Queue } from '../queue/boss.ts';
 import { finishRun } from './finish-run.ts';
 import { isPublishing } from './publish-snapshot.ts';
@@ -55,4 +55,39 @@ export async function requestStop(
   if (held.length === 0 && !publishing) await finishRun(db, queue, { connection_run_id: run.id, actor: input.actor });
   else await db.execute(sql`select pg_notify(${STOP_CHANNEL}, ${run.id})`);
   return run.id;
+}
+
+interface RunsToStop {
+  connection_id: string;
+  actor: Actor;
+  reason: string;
+  /** Chunks of custom runs go on. */
+  plain_only?: boolean;
+}
+
+/**
+ * Asks all live runs of a connection to stop, in the caller's transaction. Must be called before the connection is locked:
+ * ending a run locks the run first and its connection second, and the other order would deadlock. @returns how many there
+ * are
+ */
+export async function stopLiveRuns(
+  db: Db,
+  queue: Queue,
+  { connection_id, plain_only = false, ...stop }: RunsToStop,
+): Promise<number> {
+  const live = await db
+    .select({ id: connectionRuns.id })
+    .from(connectionRuns)
+    .where(
+      and(
+        eq(connectionRuns.connection_id, connection_id),
+        inArray(connectionRuns.status, LIVE_RUN),
+        plain_only ? isNull(connectionRuns.custom_run_plan_id) : undefined,
+      ),
+    )
+    .orderBy(connectionRuns.number)
+    .for('no key update');
+  // All runs are locked before the first one ends, which locks its plan. The last chunks stop first, so that none starts.
+  for (const { id } of live.toReversed()) await requestStop(db, queue, { connection_run_id: id, ...stop });
+  return live.length;
 }

@@ -1,11 +1,10 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import postgres from 'postgres';
 import { connections } from '../../db/schema/index.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testDeps } from '../support/database.ts';
 import { closeGate } from '../support/gate.ts';
-import { type KillablePostgres, startKillablePostgres } from '../support/killable-postgres.ts';
+import { type KillablePostgres, onBank, startKillablePostgres } from '../support/killable-postgres.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 import { type Limits, startTcpProxy } from '../support/tcp-proxy.ts';
@@ -27,20 +26,11 @@ const servers = { source: bank, destination: warehouse };
 const line: Limits = {};
 const proxy = await startTcpProxy(bank, line);
 const worker = await startWorker(service.deps);
-/** A session of its own for each look: those that were open end with their server. */
-async function on<Result>(server: KillablePostgres, work: (sql: postgres.Sql) => Promise<Result>): Promise<Result> {
-  const sql = postgres(server.url('bank'), { max: 1, onnotice: () => {} });
-  try {
-    return await work(sql);
-  } finally {
-    await sql.end({ timeout: 0 });
-  }
-}
 async function kill(side: keyof typeof servers): Promise<void> {
   if (side === 'source') proxy.cut();
   await servers[side].restart();
 }
-const run = (server: KillablePostgres, statements: string) => on(server, (sql) => sql.unsafe(statements));
+const run = (server: KillablePostgres, statements: string) => onBank(server, (sql) => sql.unsafe(statements));
 afterAll(async () => {
   await worker.stop();
   proxy.stop();
@@ -79,7 +69,7 @@ async function bankOf(kind: 'log' | 'full', more: Parameters<typeof makePipeline
 type Bank = Awaited<ReturnType<typeof bankOf>>;
 
 const transfer = ({ schema }: Bank, amount: number) =>
-  on(bank, (sql) =>
+  onBank(bank, (sql) =>
     sql.begin(async (tx) => {
       await tx.unsafe(`update ${schema}.giro set n = n - ${amount} where id % 10 = ${amount % 10}`);
       await tx.unsafe(`update ${schema}.savings set n = n + ${amount} where id % 10 = ${amount % 10}`);
@@ -87,7 +77,7 @@ const transfer = ({ schema }: Bank, amount: number) =>
   );
 
 const content = (server: KillablePostgres, { schema }: Bank) =>
-  on(server, async (sql) => {
+  onBank(server, async (sql) => {
     const sum = (table: string) =>
       sql.unsafe(
         `select count(*)::int as n, md5(string_agg(row(id, n, filler)::text, ',' order by id)) as sum from ${schema}.${table}`,
@@ -95,7 +85,7 @@ const content = (server: KillablePostgres, { schema }: Bank) =>
     return (await Promise.all(TABLES.map(sum))).map(([row]) => ({ ...row }));
   });
 const total = ({ schema }: Bank) =>
-  on(warehouse, async (sql) => {
+  onBank(warehouse, async (sql) => {
     const sums = TABLES.map((table) => `(select sum(n) from ${schema}.${table})`);
     const [row] = await sql.unsafe(`select ${sums.join(' + ')} as total`);
     return row!.total as string | null;

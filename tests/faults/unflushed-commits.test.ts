@@ -1,12 +1,11 @@
 import { afterAll, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import postgres from 'postgres';
 import { connectionStreams } from '../../db/schema/index.ts';
 import { FLUSHES_ALONE } from '../../server/connectors/postgres/write/load-transaction.ts';
 import { startWorker } from '../../server/worker/start-worker.ts';
 import { testDeps } from '../support/database.ts';
 import { closeGate } from '../support/gate.ts';
-import { type KillablePostgres, startKillablePostgres } from '../support/killable-postgres.ts';
+import { type KillablePostgres, onBank, startKillablePostgres } from '../support/killable-postgres.ts';
 import { getStreamRuns, makePipeline, runEnded } from '../support/pipeline.ts';
 import { postgresParameters } from '../support/resources.ts';
 import { until } from '../support/until.ts';
@@ -21,17 +20,8 @@ const [bank, warehouse] = await Promise.all([startKillablePostgres(), startKilla
 const worker = await startWorker(service.deps);
 afterAll(() => worker.stop());
 
-async function on<Result>(server: KillablePostgres, work: (sql: postgres.Sql) => Promise<Result>): Promise<Result> {
-  const sql = postgres(server.url('bank'), { max: 1, onnotice: () => {} });
-  try {
-    return await work(sql);
-  } finally {
-    await sql.end({ timeout: 0 });
-  }
-}
-
 test('commits that a crash of the destination undoes are not recorded, and are repeated', async () => {
-  await on(bank, (sql) => sql`create table payments (id int primary key, filler text)`);
+  await onBank(bank, (sql) => sql`create table payments (id int primary key, filler text)`);
   const pipeline = await makePipeline(service, {
     source: { name: 'postgres', parameters: { ...postgresParameters(bank.url('bank')), replication: 'logical' } },
     destination: { name: 'postgres', parameters: postgresParameters(warehouse.url('bank')) },
@@ -45,12 +35,14 @@ test('commits that a crash of the destination undoes are not recorded, and are r
   expect((await runEnded(service, await pipeline.start())).status).toBe('succeeded');
   for (let from = 1; from <= ROWS; from += 100) {
     const rows = `generate_series(${from}, ${from + 99}) g`;
-    await on(bank, (sql) => sql.unsafe(`insert into payments select g, repeat(g::text, 80) from ${rows}`));
+    await onBank(bank, (sql) => sql.unsafe(`insert into payments select g, repeat(g::text, 80) from ${rows}`));
   }
   const content = (server: KillablePostgres) =>
-    on(server, (sql) => sql`select count(*)::int, sum(hashtext(id || filler)) from payments`).then((rows) => [...rows]);
+    onBank(server, (sql) => sql`select count(*)::int, sum(hashtext(id || filler)) from payments`).then((rows) => [
+      ...rows,
+    ]);
   const committed = () =>
-    on(warehouse, async (sql) => {
+    onBank(warehouse, async (sql) => {
       const [row] = await sql`select state ->> 'cursor' as cursor, counts from _pipeline_state`;
       return { cursor: row!.cursor as string, rows: (row!.counts as { rows_loaded: number }).rows_loaded };
     });
@@ -83,7 +75,7 @@ test('commits that a crash of the destination undoes are not recorded, and are r
 });
 
 test('commits wait where the server has them wait for more than its disk, or for nothing', async () => {
-  await on(warehouse, async (sql) => {
+  await onBank(warehouse, async (sql) => {
     const flushesAlone = async (setting: string) => {
       await sql.unsafe(`set synchronous_commit = ${setting}`);
       return Object.values((await sql.unsafe(FLUSHES_ALONE))[0]!)[0] as boolean;

@@ -84,3 +84,16 @@ export async function startKillablePostgres(more: readonly string[] = []): Promi
     },
   };
 }
+
+/** A session of its own for each look: those that were open end with their server. */
+export async function onBank<Result>(
+  server: KillablePostgres,
+  work: (sql: postgres.Sql) => Promise<Result>,
+): Promise<Result> {
+  const sql = postgres(server.url('bank'), { max: 1, onnotice: () => {} });
+  try {
+    return await work(sql);
+  } finally {
+    await sql.end({ timeout: 0 });
+  }
+}

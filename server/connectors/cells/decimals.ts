@@ -106,3 +106,6 @@ export function wholeText(text: string): string | undefined {
   const decimal = parseDecimal(text.trim());
   return decimal === null || decimal.exponent < 0 || decimal.exponent > 100 ? undefined : plainText(decimal);
 }
+
+/** Without zeros at the end of its fraction. */
+export const withoutTrailingZeros = (text: string): string => (text.includes('.') ? text.replace(/\.?0*$/, '') : text);

@@ -3,6 +3,7 @@ import type { Field, ReadRequest } from '../contract/connector.ts';
 import { ConfigurationError } from '../contract/errors.ts';
 import { windowOf } from '../kits/sql/request.ts';
 import { resumeCursor } from '../kits/sql/cursors/safe-bound.ts';
+import { withoutTrailingZeros } from '../cells/decimals.ts';
 import { microsOf, timestampText } from '../cells/timestamp-text.ts';
 import { BREATH_ROWS, breathe, fromClause, identifier } from './database.ts';
 import type { SqliteValue } from './types.ts';
@@ -61,12 +62,9 @@ function boundText(field: Field, value: string, sample: string): string {
   const separator = sample[10] ?? ' ';
   const withSeparator = (text: string) => text.replace(' ', separator);
   // Without a zone, fractions have any length, and a shorter text sorts before a longer one.
-  if (field.type === 'timestamp') return withSeparator(shortest(timestampText(micros).slice(0, 26)));
+  if (field.type === 'timestamp') return withSeparator(withoutTrailingZeros(timestampText(micros).slice(0, 26)));
   const places = Math.max(0, sample.length - '2026-01-31T23:59:59.Z'.length);
   const unit = 10 ** (6 - places);
   const text = withSeparator(timestampText(Math.ceil(micros / unit) * unit));
   return `${text.slice(0, places > 0 ? 20 + places : 19)}Z`;
 }
-
-/** Without trailing zeros in its fraction. */
-const shortest = (text: string) => text.replace(/(\.\d*?)0+$/, (_, rest: string) => (rest === '.' ? '' : rest));

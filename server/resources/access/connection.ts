@@ -1,6 +1,6 @@
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { type ConnectionRow, connectionRuns, connections } from '../../../db/schema/index.ts';
-import { requestStop } from '../../runs/stop.ts';
+import { stopLiveRuns } from '../../runs/stop.ts';
 import { LIVE_RUN } from '../../pipeline/run-states.ts';
 import { notFound } from '../../platform/errors.ts';
 import { actorOf, type Ctx } from '../../api/procedure.ts';
@@ -33,21 +33,6 @@ export async function liveRunIds(ctx: Ctx, connection_id: string): Promise<strin
   return rows.map((row) => row.id);
 }
 
-/**
- * Asks all live runs of a connection to stop. Must be called before the connection is locked: ending a run locks the run
- * first and its connection second, and the other order would deadlock.
- */
-export async function stopLiveRuns(ctx: Ctx, connection_id: string, reason: string): Promise<void> {
-  const ids = await liveRunIds(ctx, connection_id);
-  if (ids.length === 0) return;
-  const rows = await ctx.db
-    .select({ id: connectionRuns.id })
-    .from(connectionRuns)
-    .where(inArray(connectionRuns.id, ids))
-    .orderBy(connectionRuns.number)
-    .for('no key update');
-  // All runs are locked before the first one ends, which locks its plan. The last chunks stop first, so that none starts.
-  for (const { id: connection_run_id } of rows.toReversed()) {
-    await requestStop(ctx.db, ctx.deps.queue, { connection_run_id, actor: actorOf(ctx.principal), reason });
-  }
-}
+/** Must be called before the connection is locked. */
+export const stopRunsOf = async (ctx: Ctx, connection_id: string, reason: string): Promise<void> =>
+  void (await stopLiveRuns(ctx.db, ctx.deps.queue, { connection_id, actor: actorOf(ctx.principal), reason }));

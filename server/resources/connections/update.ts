@@ -10,7 +10,7 @@ import { readChanges } from '../../catalog/apply-schema-changes.ts';
 import { connectionLocked, requireActivation, requireSchedule } from '../../billing/limits.ts';
 import { requireReadyConnectors } from '../../connector-runtime/require-ready.ts';
 import { accountPlan } from '../access/account-plan.ts';
-import { findConnection, lockConnection, stopLiveRuns } from '../access/connection.ts';
+import { findConnection, lockConnection, stopRunsOf } from '../access/connection.ts';
 import { readCatalog } from './catalog.ts';
 import { emitConnectionEvent } from './events.ts';
 import { refuseUnkeptRejects } from './rejected-rows.ts';
@@ -52,7 +52,7 @@ export async function updateConnection(
   input: UpdateConnectionRequest & { connection_id: string },
 ): Promise<ConnectionSchema> {
   const { id } = await findConnection(ctx, input.connection_id);
-  if (input.stop_active_run) await stopLiveRuns(ctx, id, 'connection_paused');
+  if (input.stop_active_run) await stopRunsOf(ctx, id, 'connection_paused');
   const connection = await lockConnection(ctx, id);
   // Before the locks of the account's plan, which a create acquires after this one.
   if (input.streams || input.table_prefix !== undefined || input.destination_schema !== undefined)

@@ -18,8 +18,8 @@ import { SYSTEM_ACTOR } from '../../events/emit.ts';
 import { LAG_CHECK_SECONDS, pauseForLog, recordLag } from './cdc-consumers.ts';
 import { type Periodic, periodic } from '../../platform/periodic.ts';
 import { stateSetTo } from '../../runs/set-state.ts';
-import { LIVE_RUN, LIVE_STREAM } from '../../pipeline/run-states.ts';
-import { requestStop } from '../../runs/stop.ts';
+import { LIVE_STREAM } from '../../pipeline/run-states.ts';
+import { stopLiveRuns } from '../../runs/stop.ts';
 
 const EVERY_MS = 5_000;
 const WORK = { ms: 30_000, use: { purpose: 'change_log' as const, actor: SYSTEM_ACTOR } };
@@ -177,8 +177,11 @@ async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
       await deps.db.transaction((tx) => recordLag(tx, of, found));
       if (!found.is_over) return;
       await pauseForLog(deps.db, connection_id, found);
+      // Custom runs do not read the log.
+      const readers = { connection_id, actor: SYSTEM_ACTOR, reason: 'change_log_limit', plain_only: true };
+      const stopped = await deps.db.transaction((tx) => stopLiveRuns(tx, deps.queue, readers));
       // Whoever still reads is looked for again once it has stopped.
-      if (!(await stopReaders(deps, connection_id))) await end?.(ctx, own ? stream.id : connection_id);
+      if (stopped === 0) await end?.(ctx, own ? stream.id : connection_id);
     });
   } catch (thrown) {
     deps.log.warn(
@@ -186,19 +189,4 @@ async function measure(deps: Deps, { stream, source }: Due): Promise<void> {
       'lag of a CDC consumer could not be measured',
     );
   }
-}
-
-/** @returns whether there are any */
-async function stopReaders({ db, queue }: Deps, connection_id: string): Promise<boolean> {
-  const readers = and(
-    eq(connectionRuns.connection_id, connection_id),
-    inArray(connectionRuns.status, LIVE_RUN),
-    isNull(connectionRuns.custom_run_plan_id),
-  );
-  const runs = await db.select({ id: connectionRuns.id }).from(connectionRuns).where(readers);
-  for (const { id } of runs) {
-    const stop = { connection_run_id: id, actor: SYSTEM_ACTOR, reason: 'change_log_limit' };
-    await db.transaction((tx) => requestStop(tx, queue, stop));
-  }
-  return runs.length > 0;
 }

@@ -14,6 +14,7 @@ import type {
   RowKey,
   Writer,
 } from '../../connectors/contract/connector.ts';
+import { withoutTrailingZeros } from '../../connectors/cells/decimals.ts';
 import { canonicalCell } from '../../connectors/kits/digest/canonical-cell.ts';
 import type { Deps } from '../../deps.ts';
 import { LIVE_RUN } from '../../pipeline/run-states.ts';
@@ -130,7 +131,7 @@ async function* rowsAmongAll(
 
 /** As the comparison shows it: numbers of databases too, without zeros at their end. */
 const keyText = (type: LogicalType) =>
-  type === 'number' ? (cell: Cell) => cell?.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '') : canonicalCell(type);
+  type === 'number' ? (cell: Cell) => cell && withoutTrailingZeros(cell) : canonicalCell(type);
 
 async function write(writer: Writer, { rows, bytes }: Batch): Promise<void> {
   if (rows.length === 0) return;

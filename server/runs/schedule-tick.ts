@@ -1,20 +1,18 @@
 import { and, asc, eq, inArray, isNull, lte, sql } from 'drizzle-orm';
-import { type ConnectionRow, connectionRuns, connections, type StoredRunError } from '../../db/schema/index.ts';
+import { type ConnectionRow, connectionRuns, connections } from '../../db/schema/index.ts';
 import { findsAny, type Question } from '../../db/ask-together.ts';
 import type { Db } from '../../db/types.ts';
 import type { Deps } from '../deps.ts';
-import type { Actor } from '../events/emit.ts';
 import { type Periodic, periodic } from '../platform/periodic.ts';
 import { readAccountPlans } from '../billing/account-plan.ts';
-import { insertRuns, StartRefused, startRuns } from './start.ts';
+import { SCHEDULE, skipRuns } from './skip-runs.ts';
+import { StartRefused, startRuns } from './start.ts';
 import { rediscoverAged } from '../catalog/request-discovery.ts';
-import { emitRunEvents } from '../events/run-events.ts';
 import { LIVE_RUN } from '../pipeline/run-states.ts';
 import { isContinuous, nextRunAt } from '../pipeline/schedule.ts';
 
 const EVERY_MS = 1000;
 const AT_ONCE = 100;
-const SCHEDULE: Actor = { type: 'schedule', id: null, name: null };
 
 /** Starts due connections every second. Any number of processes may run it; row locks decide which one starts a run. */
 export const startScheduler = (deps: Deps): Periodic =>
@@ -133,7 +131,7 @@ function plan({ connection, now }: Due): Tick {
   return { connection, scheduled, continues, next_run_at: scheduled ? next() : null, delay_seconds };
 }
 
-/** The end of a continuous run makes the next one due. This only finds connections that could not start one. */
+/** The end of a continuous run makes the next one due. This finds what was lost. */
 const LOOK_AGAIN_MS = 300_000;
 const lookAgain = (now: Date) => new Date(now.getTime() + LOOK_AGAIN_MS).toISOString();
 
@@ -164,16 +162,6 @@ async function runningOf(db: Db, connection_ids: string[]): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-const SKIP_REASONS: Record<string, string> = {
-  connection_locked: 'plan_limit',
-  payment_required: 'plan_limit',
-  credits_exhausted: 'plan_limit',
-  account_limit_reached: 'plan_limit',
-  account_connector_not_ready: 'source_not_ready',
-  no_streams_selected: 'no_streams_selected',
-  run_already_active: 'overlap',
-};
-
 /** A tick that may not start a run leaves a skipped one with the reason. */
 async function startOrSkip(deps: Deps, db: Db, due: readonly ConnectionRow[]): Promise<void> {
   if (due.length === 0) return;
@@ -195,36 +183,5 @@ async function startOrSkip(deps: Deps, db: Db, due: readonly ConnectionRow[]): P
   const skipped = started.flatMap((refused, index) =>
     refused instanceof StartRefused ? [{ connection: due[index]!, refused }] : [],
   );
-  await skip(db, skipped);
+  await skipRuns(db, skipped);
 }
-
-async function skip(db: Db, skipped: readonly { connection: ConnectionRow; refused: StartRefused }[]): Promise<void> {
-  const runs = await insertRuns(
-    db,
-    skipped.map(({ connection, refused: { code, message } }) => {
-      const skip_reason = SKIP_REASONS[code] ?? code;
-      return {
-        connection,
-        status: 'skipped',
-        run_type: 'plain',
-        trigger_type: 'schedule',
-        skip_reason,
-        error: skip_reason === 'plan_limit' ? planLimit(message) : null,
-        queued_at: sql`clock_timestamp()`,
-        finished_at: sql`clock_timestamp()`,
-      };
-    }),
-  );
-  await emitRunEvents(db, { event: 'connection_run_skipped', runs, actor: SCHEDULE });
-}
-
-const planLimit = (message: string): StoredRunError => ({
-  code: 'plan_limit',
-  message,
-  origin: 'platform',
-  type: 'plan_limit',
-  retryable: false,
-  stream_name: null,
-  internal_message: null,
-  occurred_at: new Date().toISOString(),
-});

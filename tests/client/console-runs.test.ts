@@ -2,7 +2,10 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { eq, sql } from 'drizzle-orm';
 import postgres from 'postgres';
+import { accountConnectors, connections } from '../../db/schema/index.ts';
+import { fireDue } from '../../server/runs/schedule-tick.ts';
 import { visit } from '../support/browser.ts';
 import { keepUndo, noticed, startConsole, undoOf } from '../support/console.ts';
 import { createPlainDatabase } from '../support/database.ts';
@@ -125,6 +128,25 @@ test('a failed run is explained, with its code', async () => {
   await alert.getByRole('link', { name: /^Open / }).click();
   await page.getByRole('region', { name: 'Last test' }).waitFor();
 }, 60_000);
+
+test('a skipped run is explained, with what it waits for', async () => {
+  const source = await make.source({});
+  const connection = await make.connection({
+    source_id: source.id,
+    schedule: { type: 'interval', interval_minutes: 60 },
+  });
+  await service.deps.db.update(accountConnectors).set({ status: 'broken' }).where(eq(accountConnectors.id, source.id));
+  await service.deps.db.update(connections).set({ next_run_at: sql`now()` }).where(eq(connections.id, connection.id));
+  await fireDue(service.deps);
+  await visit(page, `/console/connections/${connection.id}`);
+  const banner = page.getByRole('alert').filter({ hasText: 'The last run was skipped' });
+  await banner.getByText(`The source "${source.name}" is not ready`).waitFor();
+  expect(await banner.getByRole('link', { name: 'Open source' }).getAttribute('href')).toBe(
+    `/console/sources/${source.id}`,
+  );
+  await page.locator('.page-title').getByText('warning').waitFor();
+  expect(complaints).toEqual([]);
+});
 
 test('a changed password is understood and mended from what the page of the run says', async () => {
   const [shop, copy] = await Promise.all([createPlainDatabase(), createPlainDatabase()]);

@@ -81,6 +81,37 @@ describe('the scheduler', () => {
     expect(await runsOf(connection.id)).toMatchObject([{ status: 'skipped', skip_reason: 'source_not_ready' }]);
   });
 
+  test('a continuous connection that cannot start leaves one skipped run, needs attention, and looks again soon', async () => {
+    const continuous = { ...hourly, type: 'continuous', interval_minutes: null } as const;
+    const { connection, source } = await due(ago(1), { schedule: continuous });
+    const setSource = (status: 'broken' | 'active') =>
+      deps.db.update(accountConnectors).set({ status }).where(eq(accountConnectors.id, source.id));
+    const look = async () => {
+      await deps.db
+        .update(connections)
+        .set({ next_run_at: ago(1) })
+        .where(eq(connections.id, connection.id));
+      await fireDue(deps);
+    };
+    await setSource('broken');
+    await fireDue(deps);
+    const wait = Date.parse((await nextOf(connection.id)) ?? '') - Date.now();
+    expect([wait > 5_000, wait < 15_000]).toEqual([true, true]);
+    await look();
+    expect(await runsOf(connection.id)).toMatchObject([{ status: 'skipped', skip_reason: 'source_not_ready' }]);
+    const { body } = await testApi(service).call('GET', `/connections/${connection.id}`);
+    expect(body).toMatchObject({
+      health: 'warning',
+      last_run: {
+        status: 'skipped',
+        error: { code: 'source_not_ready', message: expect.stringContaining(source.name) },
+      },
+    });
+    await setSource('active');
+    await look();
+    expect((await runsOf(connection.id)).map(({ status }) => status)).toEqual(['skipped', 'queued']);
+  });
+
   test('records a skipped run while a payment is overdue, and the connection stays active', async () => {
     const { connection } = await due(ago(1));
     const pay = (payment_status: 'overdue' | 'active') =>

@@ -204,6 +204,9 @@ const MAX_STREAMS = 20;
 const streamLine = ({ namespace, name, sync_mode, destination_sync_mode }: Connection['streams'][number]) =>
   `${namespace ? `${namespace}.` : ''}${name}: ${sync_mode}, ${destination_sync_mode}`;
 
+const lastRunLine = ({ status, rows_loaded, error }: NonNullable<Connection['last_run']>) =>
+  status === 'skipped' && error ? `${status}: ${error.message}` : `${status}, ${plural(rows_loaded, 'row')}`;
+
 function show(cli: Cli, one: Connection, json: boolean): void {
   const selected = one.streams.filter((stream) => stream.selected);
   showThing(cli, one, {
@@ -218,7 +221,7 @@ function show(cli: Cli, one: Connection, json: boolean): void {
       destination: one.destination.name + (one.destination_schema ? `, schema ${one.destination_schema}` : ''),
       schedule: one.schedule.description,
       next: moment(one.next_run_at),
-      'last run': one.last_run ? `${one.last_run.status}, ${plural(one.last_run.rows_loaded, 'row')}` : '–',
+      'last run': one.last_run ? lastRunLine(one.last_run) : '–',
       catalog: `${moment(one.catalog_refreshed_at)}, ${one.schema_change_status}`,
       streams: firstLines(selected.map(streamLine).join('\n'), MAX_STREAMS) || '–',
     },

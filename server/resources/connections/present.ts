@@ -76,7 +76,9 @@ function healthOf(record: ConnectionRecord, ticks: string[], now: Date): Connect
   if (consecutive_failures > 0 || isIncomplete) return 'warning';
   if (isStale(connection, ticks, now)) return 'warning';
   if (record.active_run_id !== null || (last_run && isLiveRun(last_run.status))) return 'running';
-  return last_run ? 'healthy' : 'pending';
+  if (!last_run) return 'pending';
+  // Nothing has run instead of it.
+  return last_run.status === 'skipped' && last_run.error !== null ? 'warning' : 'healthy';
 }
 
 /** No success for two intervals while the schedule is active. */

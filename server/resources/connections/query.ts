@@ -31,7 +31,9 @@ const streamsJson = sql<ConnectionStream[]>`(
 const lastRunJson = sql<ConnectionSchema['last_run']>`(
   select json_build_object(
     'id', r.id, 'status', r.status, 'started_at', ${iso('r.started_at')}, 'finished_at', ${iso('r.finished_at')},
-    'rows_loaded', (select coalesce(sum(rows_loaded), 0) from stream_runs where connection_run_id = r.id))
+    'rows_loaded', (select coalesce(sum(rows_loaded), 0) from stream_runs where connection_run_id = r.id),
+    'error', case when r.error is not null
+      then json_build_object('code', r.error -> 'code', 'message', r.error -> 'message') end)
   from connection_runs r where r.connection_id = ${connections.id} order by r.created_at desc, r.id desc limit 1)`;
 
 /** Of the stream that is the furthest behind. */

@@ -97,6 +97,10 @@ export const ConnectionSchema = z
         started_at: instant().nullable(),
         finished_at: instant().nullable(),
         rows_loaded: count(),
+        error: z
+          .object({ code: z.string(), message: z.string() })
+          .nullable()
+          .meta({ description: 'Why the run failed, or why it was skipped.' }),
       })
       .nullable(),
     active_run_id: uuid().nullable(),

@@ -53,7 +53,7 @@ function ended({ run, totals }: RunRecord): Line | null {
   if (run.finished_at === null) return null;
   const at = run.finished_at;
   if (run.status === 'skipped')
-    return { at, level: 'warning', code: 'skipped', message: `Skipped: ${run.skip_reason}` };
+    return { at, level: 'warning', code: 'skipped', message: `Skipped: ${run.error?.message ?? run.skip_reason}` };
   const took = run.started_at === null ? '' : ` after ${inTime(Date.parse(at) - Date.parse(run.started_at))}`;
   const rejected = totals.rows_rejected > 0 ? `, ${inWords(totals.rows_rejected)} rejected` : '';
   const counts = `${inRows(totals.rows_read)} read, ${inWords(totals.rows_loaded)} loaded${rejected}`;

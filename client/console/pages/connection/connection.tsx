@@ -16,6 +16,7 @@ import { RunsTab } from './runs-tab.tsx';
 import { SchemaChangesTab } from './schema-changes-tab.tsx';
 import { SettingsTab } from './settings-tab.tsx';
 import { DisabledBanner } from './disabled-banner.tsx';
+import { SkippedBanner } from './skipped-banner.tsx';
 import { StreamsTab } from './streams-tab.tsx';
 import type { Connection } from '../../answers.ts';
 
@@ -51,6 +52,7 @@ function Tabbed({ connection }: { connection: Connection }) {
       actions={<Actions connection={connection} />}
     >
       <DisabledBanner connection={connection} isReviewing={search.get('tab') === 'changes'} />
+      <SkippedBanner connection={connection} />
       <Tabs
         value={search.get('tab') ?? 'runs'}
         onChange={(tab) => setSearch(tab === null || tab === 'runs' ? {} : { tab }, { replace: true })}

@@ -10,7 +10,7 @@ import { finishRun } from './finish-run.ts';
 import { lockRun } from './lock-run.ts';
 import { failedLine, stoppedLine } from './log/append-lines.ts';
 import { recoverSnapshots } from './snapshot/lost-keepers.ts';
-import { stopSuspended } from './stop-suspended.ts';
+import { stopSuspended } from './stop.ts';
 import { releaseStreams } from './worker-deaths.ts';
 import { HELD_STREAM, LIVE_RUN, LIVE_STREAM } from '../pipeline/run-states.ts';
 

@@ -1,7 +1,7 @@
-import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
-import { connectionRuns, streamRuns } from '../../db/schema/index.ts';
+import { and, eq, inArray, isNotNull, isNull, ne, sql } from 'drizzle-orm';
+import { accounts, connectionRuns, streamRuns } from '../../db/schema/index.ts';
 import type { Db } from '../../db/types.ts';
-import type { Actor } from '../events/emit.ts';
+import { type Actor, SYSTEM_ACTOR } from '../events/emit.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
 import { HELD_STREAM, isLiveRun, LIVE_RUN } from '../pipeline/run-states.ts';
 import type { Queue } from '../queue/boss.ts';
@@ -90,4 +90,26 @@ export async function stopLiveRuns(
   // All runs are locked before the first one ends, which locks its plan. The last chunks stop first, so that none starts.
   for (const { id } of live.toReversed()) await requestStop(db, queue, { connection_run_id: id, ...stop });
   return live.length;
+}
+
+/**
+ * Stops the live runs of suspended accounts. Also called periodically: a start that began before the suspension can commit
+ * after it.
+ */
+export async function stopSuspended(db: Db, queue: Queue): Promise<void> {
+  const running = await db
+    .selectDistinct({ id: connectionRuns.connection_id })
+    .from(connectionRuns)
+    .innerJoin(accounts, eq(accounts.id, connectionRuns.account_id))
+    .where(
+      and(
+        isNotNull(accounts.suspended_at),
+        inArray(connectionRuns.status, LIVE_RUN),
+        ne(connectionRuns.status, 'stopping'),
+      ),
+    );
+  for (const { id: connection_id } of running) {
+    const stop = { connection_id, actor: SYSTEM_ACTOR, reason: 'account_suspended' };
+    await db.transaction((tx) => stopLiveRuns(tx, queue, stop));
+  }
 }

@@ -20,7 +20,7 @@ import { deleteOldNetworkLogs } from '../../server/connector-runtime/network-log
 import { requireDisk } from '../../server/connector-runtime/files-root.ts';
 import { accountCommand } from '../../server/process/commands/account.ts';
 import { fireDue } from '../../server/runs/schedule-tick.ts';
-import { stopSuspended } from '../../server/runs/stop-suspended.ts';
+import { stopSuspended } from '../../server/runs/stop.ts';
 import { startRun } from '../../server/runs/start.ts';
 import { readAccountPlan } from '../../server/billing/account-plan.ts';
 import { SYSTEM_ACTOR } from '../../server/events/emit.ts';

@@ -14,7 +14,7 @@ import { ConfigError } from '../../../platform/config.ts';
 import { openObjectStore } from '../../../platform/object-store.ts';
 import { openSecrets } from '../../../platform/secrets.ts';
 import { NO_QUEUE } from '../../../queue/no-queue.ts';
-import { stopSuspended } from '../../../runs/stop-suspended.ts';
+import { stopSuspended } from '../../../runs/stop.ts';
 import { keepAlive, makeAdministrator } from '../../bootstrap.ts';
 import { inControlDatabase } from '../database-of.ts';
 import { accountNamed } from './find.ts';

@@ -51,9 +51,10 @@ export class Attempt {
     const { stream_run, run, source, destination } = claim;
     this.warnings = [...stream_run.warnings];
     this.#stored_warnings = JSON.stringify(this.warnings);
+    const isResumed = hasCommitted(stream_run);
     this.progress = {
-      rows_read: 0,
-      bytes_read: 0,
+      rows_read: isResumed ? stream_run.rows_read : 0,
+      bytes_read: isResumed ? stream_run.bytes_read : 0,
       rows_loaded: stream_run.rows_loaded,
       rows_updated: stream_run.rows_updated,
       rows_deleted: stream_run.rows_deleted,
@@ -237,3 +238,7 @@ export class Attempt {
 function useOf({ run, stream_run }: Claim): SecretUse {
   return { ...useOfRun(run), stream_run_id: stream_run.id };
 }
+
+/** Whether this attempt goes on from what earlier ones have committed, so that what they have read is part of the run. */
+const hasCommitted = ({ cursor_after, rows_loaded, rows_deleted }: Claim['stream_run']): boolean =>
+  cursor_after !== null || rows_loaded + rows_deleted > 0;

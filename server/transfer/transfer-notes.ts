@@ -2,12 +2,21 @@ import type { ByteFormat, ReadRequest, StreamState, WriteCounts } from '../conne
 import { inBytes, inRows, inTime, inWords } from '../pipeline/log-words.ts';
 import type { Attempt } from './attempt.ts';
 
-/** From where on the stream is read, and how. */
-export function noteRead(attempt: Attempt, request: ReadRequest, format: ByteFormat | null): void {
+/** From where on the stream is read, and how. @returns to be called at the end of the read */
+export function noteRead(attempt: Attempt, request: ReadRequest, format: ByteFormat | null): () => void {
   const { estimated_rows } = attempt.progress;
   const expected = request.state === null && estimated_rows ? `, about ${inRows(estimated_rows)}` : '';
   const lane = format ? `as ${format} bytes` : 'row by row';
   attempt.note('reading', `Reads ${extentOf(attempt, request)}${expected}, ${lane}`);
+  const since = performance.now();
+  const before = { ...attempt.progress };
+  return () => {
+    const [rows, bytes] = [
+      attempt.progress.rows_read - before.rows_read,
+      attempt.progress.bytes_read - before.bytes_read,
+    ];
+    attempt.note('read', `Read ${inRows(rows)} (${inBytes(bytes)}) in ${inTime(performance.now() - since)}`);
+  };
 }
 
 /** The changes of a stream are read from one log with those of others. */
@@ -25,11 +34,6 @@ function extentOf({ claim }: Attempt, { state, window }: ReadRequest): string {
     return state.cursor === null ? `${name} from the last checkpoint` : `${name} after ${state.cursor}`;
   if (window) return `${name} for the days of the window`;
   return `all rows of ${name}`;
-}
-
-export function noteEndOfRead(attempt: Attempt, since: number): void {
-  const { rows_read, bytes_read } = attempt.progress;
-  attempt.note('read', `Read ${inRows(rows_read)} (${inBytes(bytes_read)}) in ${inTime(performance.now() - since)}`);
 }
 
 const DONE = {

@@ -71,6 +71,7 @@ test('commits that a crash of the destination undoes are not recorded, and are r
   expect({ status, error }).toEqual({ status: 'succeeded', error: null });
   const [stream] = await getStreamRuns(service, id);
   expect(stream).toMatchObject({ attempt: 2, rows_loaded: ROWS, warnings: [] });
+  expect(stream!.rows_read).toBeGreaterThanOrEqual(ROWS);
   expect(await content(warehouse)).toEqual(await content(bank));
 });
 

@@ -71,7 +71,7 @@ const streamOf = async ({ connection }: Pipeline) =>
 const fenced = () => lines.filter(({ msg }) => msg === 'attempt was fenced');
 const metric = async () => {
   const text = await (await raw('/metrics')).text();
-  return Number(/^stream_attempts_fenced_total (\d+)$/m.exec(text)?.[1]);
+  return Number(/^datapipelines_stream_attempts_fenced_total (\d+)$/m.exec(text)?.[1]);
 };
 
 describe('a control database restored from an older backup', () => {

@@ -44,7 +44,7 @@ async function measureAll(deps: Deps): Promise<MetricFamily[]> {
     ...(await serverFamilies(db)),
     ...(await measureConnections(deps)),
     {
-      name: 'stream_attempts_fenced_total',
+      name: 'datapipelines_stream_attempts_fenced_total',
       help: 'Attempts at streams that ended because a newer one had claimed the stream.',
       type: 'counter',
       values: [{ value: await fencedAttempts(db) }],

@@ -1,6 +1,7 @@
 import type { Batch, Cell } from '../connectors/contract/connector.ts';
 import { factName } from '../connectors/contract/change-fields.ts';
 import { fieldChange } from '../pipeline/field-mapping.ts';
+import { KEYLESS_MASKS, type Mask } from '../connectors/cells/masks.ts';
 import { filterTest } from '../connectors/cells/filters.ts';
 import { filterChanges } from './filter-changes.ts';
 import type { PlannedColumn, TransferPlan } from '../pipeline/transfer-plan.ts';
@@ -12,9 +13,6 @@ export interface MaskKeys {
   /** See platform/field-encryption.ts. */
   encrypted: Mask;
 }
-
-/** Replaces a redacted value. Null stays null, so that missing values remain visible. */
-export const REDACTION = '***';
 
 /**
  * Applies the filters, field mappings and masks that the source could not push down, in place. The result equals that of
@@ -58,20 +56,7 @@ function changeOf({ mapping, masking, pushed }: PlannedColumn, keys: MaskKeys): 
   return mapped && masked ? (cell) => masked(mapped(cell)) : (mapped ?? masked);
 }
 
-/** Masks a value, given as text or as its UTF-8 bytes with the same result. */
-export type Mask = (cell: string | Uint8Array) => string;
-
 export function maskerOf(masking: string, keys: MaskKeys): Mask | null {
-  switch (masking) {
-    case 'none':
-      return null;
-    case 'redact':
-      return () => REDACTION;
-    case 'hash_sha256':
-      return (cell) => Bun.SHA256.hash(cell, 'hex');
-    case 'encrypt':
-      return keys.encrypted;
-    default:
-      return keys.salted;
-  }
+  if (masking === 'none') return null;
+  return KEYLESS_MASKS[masking] ?? (masking === 'encrypt' ? keys.encrypted : keys.salted);
 }

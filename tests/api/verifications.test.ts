@@ -465,6 +465,44 @@ describe('sources without SQL for it, by reading their cells', () => {
     ]);
   });
 
+  const MASKS = [
+    { path: ['mail'], masking: 'hash_sha256', destination_name: 'mail_hash' },
+    { path: ['paid'], masking: 'hash_sha256' },
+    { path: ['card'], masking: 'redact' },
+    { path: ['name'], masking: 'hash_sha256_salted' },
+  ];
+
+  test.each(['sqlite', 'duckdb'])('%s: masks that need no key are compared', async (connector) => {
+    const table = `masked_${connector}`;
+    const statements = [
+      `create table ${table} (id integer primary key, mail text, paid timestamp, card text, name text)`,
+      `insert into ${table} values (1, 'a@ä', '2026-01-31 10:00:00', '4', 'n'), (2, null, null, null, null),
+        (3, 'c', '2026-01-31 10:00:00.5', '', '')`,
+    ];
+    const path = `${table}.db`;
+    if (connector === 'duckdb') await onDuckDb(join(files, path), ...statements, 'select 1');
+    else {
+      const database = new Database(join(files, path), { create: true, strict: true });
+      for (const statement of statements) database.run(statement);
+      database.close();
+    }
+    const { id } = await make.connector('source', connector, { path });
+    const connection = await loaded(table, { source_id: id, stream: { primary_key: [['id']], fields: MASKS } });
+    expect(await verify(connection)).toMatchObject({
+      status: 'succeeded',
+      stream: {
+        columns: ['id', 'mail_hash', 'paid', 'card'],
+        columns_not_compared: [{ name: 'name', reason: 'masked_with_key' }],
+      },
+    });
+    await target.unsafe(`update ${table} set mail_hash = 'x' where id = 1`);
+    await target.unsafe(`update ${table} set card = '***' where id = 2`);
+    await target.unsafe(`update ${table} set paid = null where id = 3`);
+    const { stream } = await verify(connection);
+    expect(stream.differences.map(({ key }: Json) => key[0]).toSorted()).toEqual(['1', '2', '3']);
+    expect(await verify(connection, { repair: true })).toMatchObject({ status: 'succeeded', stream: { repaired: 3 } });
+  });
+
   test('SQLite: a row that differs and has left the source by the time of the repair refuses it', async () => {
     const database = new Database(join(files, 'leaving.sqlite'), { create: true, strict: true });
     database.run('create table leaving (id integer primary key, note text)');

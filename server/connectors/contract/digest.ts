@@ -1,4 +1,4 @@
-import type { ReadRequest } from './read-request.ts';
+import type { Masking, ReadRequest } from './read-request.ts';
 import type { LogicalType, StreamState } from './stream.ts';
 
 /*
@@ -19,7 +19,10 @@ interface Comparison {
   key: number[];
 }
 
-/** The rows of a stream. `read.columns` are the columns, with the masks that the source applies. */
+/** The masks that each digest of a source applies, also where the engine applies them to what is read. */
+export const DIGESTED_MASKS: Masking[] = ['none', 'hash_sha256', 'redact'];
+
+/** The rows of a stream. `read.columns` are the columns with their masks, which are among `DIGESTED_MASKS`. */
 export interface SourceComparison extends Comparison {
   read: ReadRequest;
 }

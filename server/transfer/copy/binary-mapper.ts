@@ -1,4 +1,5 @@
-import { type Mask, type MaskKeys, maskerOf } from '../mapping.ts';
+import type { Mask } from '../../connectors/cells/masks.ts';
+import { type MaskKeys, maskerOf } from '../mapping.ts';
 import type { TransferPlan } from '../../pipeline/transfer-plan.ts';
 import { Output } from './output.ts';
 

@@ -1,6 +1,7 @@
 import type { LogicalType } from '../../connectors/contract/connector.ts';
 import { filterTest } from '../../connectors/cells/filters.ts';
-import { type Mask, type MaskKeys, maskerOf } from '../mapping.ts';
+import type { Mask } from '../../connectors/cells/masks.ts';
+import { type MaskKeys, maskerOf } from '../mapping.ts';
 import type { TransferPlan } from '../../pipeline/transfer-plan.ts';
 import { Output } from './output.ts';
 

@@ -1,3 +1,4 @@
+import { DIGESTED_MASKS } from '../../connectors/contract/digest.ts';
 import type { ConnectionRow, StreamRow } from '../../../db/schema/index.ts';
 import type {
   AnySource,
@@ -48,7 +49,8 @@ interface Input {
 export function comparableStream(input: Input): ComparableStream {
   const { connection, stream, schema, source } = input;
   // The log of changes is not read here: the source applies filters and masks in its query.
-  const plan = planTransfer({ source, schema: { ...schema, change_log: false }, stream });
+  const digesting = { ...source, pushdown: { ...source.pushdown, masking: DIGESTED_MASKS } };
+  const plan = planTransfer({ source: digesting, schema: { ...schema, change_log: false }, stream });
   if (plan.filters.length > 0) {
     throw new NotComparable(
       'filters_not_supported',

@@ -1,4 +1,5 @@
-import type { DigestPlan, LogicalType } from '../../contract/connector.ts';
+import { REDACTION } from '../../cells/masks.ts';
+import type { DigestPlan, LogicalType, Masking } from '../../contract/connector.ts';
 import type { DigestColumn, DigestDialect } from '../../kits/sql/digest/sql-digester.ts';
 import { literal } from '../connection/sql.ts';
 import { cellSql } from '../connection/types.ts';
@@ -15,6 +16,14 @@ const PORTABLE =
   /^(U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|DECIMAL\(.*\)|BOOLEAN|DATE|TIMESTAMP(_S|_MS| WITH TIME ZONE)?|UUID|VARCHAR|BLOB)$/;
 
 export const isPortable = ({ source_type }: TypedColumn): boolean => PORTABLE.test(source_type);
+
+/** As the engine masks the cells that are read. */
+export function maskedColumn(column: Omit<TypedColumn, 'type'>, masking: Masking): Omit<TypedColumn, 'type'> {
+  if (masking === 'none') return column;
+  const cell = cellSql(column.sql, column.source_type);
+  const sql = masking === 'redact' ? `CASE WHEN ${cell} IS NOT NULL THEN ${literal(REDACTION)} END` : `sha256(${cell})`;
+  return { sql, source_type: 'VARCHAR' };
+}
 
 /** Two files of DuckDB show their values alike; another dialect shares the canonical text alone. */
 export const digestColumn = (column: TypedColumn, form: DigestPlan['forms'][number] | undefined): DigestColumn =>

@@ -13,7 +13,7 @@ import { DIALECT, valueSql } from '../connection/types.ts';
 import { asDescribed } from '../read/datasets.ts';
 import { windowConditions, withSchema } from '../read/read-rows.ts';
 import { findTable } from '../write/tables.ts';
-import { dialect, digestColumn, isPortable, type TypedColumn } from './columns.ts';
+import { dialect, digestColumn, isPortable, maskedColumn, type TypedColumn } from './columns.ts';
 
 interface Side extends Pick<SqlComparison, 'from' | 'conditions' | 'key' | 'changed'> {
   columns: TypedColumn[];
@@ -54,9 +54,8 @@ export const digestSource = (
     return {
       from: fromClause(duckdbNames, withSchema(request)),
       conditions: windowConditions(request),
-      columns: request.columns.map(({ field }, at) => ({
-        sql: identifier(field.path[0]!),
-        source_type: field.source_type ?? '',
+      columns: request.columns.map(({ field, masking }, at) => ({
+        ...maskedColumn({ sql: identifier(field.path[0]!), source_type: field.source_type ?? '' }, masking),
         type: columns[at]!.type,
       })),
       key,

@@ -1,4 +1,5 @@
 import { comparisonOf, orderOf } from '../../cells/comparison.ts';
+import { KEYLESS_MASKS, type Mask } from '../../cells/masks.ts';
 import type {
   Batch,
   Cell,
@@ -30,6 +31,8 @@ interface DigestedRow {
 export interface ReadRows {
   /** Of the columns, to whose canonical texts the cells are brought. */
   types: LogicalType[];
+  /** Those of the columns that are compared masked. */
+  masks?: (Mask | undefined)[];
   /** Indexes of the columns of the key. */
   key: number[];
   read(): AsyncIterable<Pick<Batch, 'rows'>>;
@@ -49,15 +52,23 @@ export class ReadingDigester implements Digester {
 
   constructor(private readonly side: ReadRows) {
     this.types = side.types.map((type) => ({ native: null, canonical: isPortable(type) }));
-    this.#texts = side.types.map(canonicalCell);
+    this.#texts = side.types.map((type, at) => maskedCell(side.masks?.[at]) ?? canonicalCell(type));
   }
 
   static ofSource(
     { key, read }: SourceComparison,
     rows: (request: ReadRequest) => AsyncIterable<Batch>,
   ): ReadingDigester {
-    const types = read.columns.map(({ field }) => field.type);
-    return new ReadingDigester({ types, key, read: () => rows(read), isChanged: (since) => isAbove(read, since) });
+    const masks = read.columns.map(({ masking }) => KEYLESS_MASKS[masking]);
+    const types = read.columns.map(({ field }, at) => (masks[at] ? 'string' : field.type));
+    const unmasked = { ...read, columns: read.columns.map(({ field }) => ({ field, masking: 'none' as const })) };
+    return new ReadingDigester({
+      types,
+      masks,
+      key,
+      read: () => rows(unmasked),
+      isChanged: (since) => isAbove(read, since),
+    });
   }
 
   async bounds(plan: DigestPlan, rows: number): Promise<RowKey[]> {
@@ -145,6 +156,8 @@ export class ReadingDigester implements Digester {
     }
   }
 }
+
+const maskedCell = (mask: Mask | undefined) => mask && ((cell: Cell) => (cell === null ? null : mask(cell)));
 
 /** Only a cursor tells what was not loaded yet. */
 function isAbove(read: ReadRequest, { state }: LoadedUpTo): ((cells: readonly Cell[]) => boolean) | null {

@@ -420,6 +420,25 @@ describe('the chain', () => {
     expect(await verify({ anchor: mine.head })).toMatchObject({ is_intact: true, head: mine.head, unsealed: 1 });
   });
 
+  test('reads each entry a few times, however many wait', async () => {
+    const many = await openTestDeps();
+    await sealAudit(many.deps);
+    const read = await many.deps.db.transaction(async (tx) => {
+      // As the service usually finds it: statistics of a table that was empty, and so many pages that an index is read.
+      await tx.execute(sql`analyze audit_unsealed`);
+      await tx.execute(sql`set local enable_seqscan = off`);
+      await tx.execute(sql`
+        insert into audit_events (kind, account_id, action, actor_type)
+        select 'call', ${many.account_id}, 'many', 'system' from generate_series(1, 500)`);
+      expect(await sealAudit({ ...many.deps, db: tx })).toBe(500);
+      const [row] = await tx.execute<{ rows: number }>(sql`
+        select (seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_xact_user_tables where relname = 'audit_unsealed'`);
+      return row!.rows;
+    });
+    expect(read).toBeLessThan(5000);
+    await many.close();
+  });
+
   test('of an account covers its entries alone; that of the installation also those without an account', async () => {
     const other = await api.otherAccount();
     for (const name of ['A', 'B']) {

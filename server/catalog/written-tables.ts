@@ -18,7 +18,7 @@ export const lockTables = (db: Db, account_id: string) =>
   db.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`tables:${account_id}`}, 0))`);
 
 /** Account connectors behind different tunnels reach different servers under one name. */
-export function storeOf(destination: AnyDestination, row: AccountConnectorRow) {
+export function storeOf(destination: AnyDestination, row: Pick<AccountConnectorRow, 'parameters' | 'ssh_tunnel'>) {
   const located = destination.locate?.(row.parameters);
   if (!located) return null;
   const tunnel = row.ssh_tunnel as { host?: string; port?: number } | null;
@@ -44,8 +44,9 @@ export async function foreignTables(
   // First: many connections of an account may write tables of one name into other stores.
   const own = eq(accountConnectors.account_id, account_id);
   const named = eq(accountConnectors.connector_name, destination.connector_name);
+  const { id, parameters, ssh_tunnel } = accountConnectors;
   const destinations = await db
-    .select()
+    .select({ id, parameters, ssh_tunnel })
     .from(accountConnectors)
     .where(and(own, isDestination, named));
   const schemas = new Map(
@@ -57,7 +58,7 @@ export async function foreignTables(
   if (schemas.size === 0) return [];
   const wanted = sql`array(select lower(wanted.one) from jsonb_array_elements_text(${JSON.stringify(tables)}::jsonb) as wanted (one))`;
   const rows = await db
-    .select({ connection: connections, stream: connectionStreams })
+    .select({ connection: WRITING_CONNECTION, stream: WRITTEN_STREAM })
     .from(connectionStreams)
     .innerJoin(connections, eq(connections.id, connectionStreams.connection_id))
     .where(
@@ -66,7 +67,8 @@ export async function foreignTables(
         sql`${connectionStreams.written_table} = any(${wanted})`,
         isNull(connections.deleted_at),
         connection_id === null ? undefined : ne(connections.id, connection_id),
-        eq(connectionStreams.selected, true),
+        // Not a parameter: prepared for any value, the statement could not use the index of selected streams.
+        sql`${connectionStreams.selected}`,
         inArray(connections.destination_id, [...schemas.keys()]),
       ),
     )
@@ -80,6 +82,19 @@ export async function foreignTables(
     shared: stream.shared_destination_table,
   }));
 }
+
+const WRITING_CONNECTION = {
+  id: connections.id,
+  name: connections.name,
+  destination_id: connections.destination_id,
+  destination_schema: connections.destination_schema,
+  table_prefix: connections.table_prefix,
+};
+const WRITTEN_STREAM = {
+  name: connectionStreams.name,
+  destination_table: connectionStreams.destination_table,
+  shared_destination_table: connectionStreams.shared_destination_table,
+};
 
 const isDestination = eq(accountConnectors.connector_type, 'destination');
 

@@ -24,5 +24,8 @@ export async function pipelined<const Steps extends readonly (() => Promise<unkn
   return values as Answers<Steps>;
 }
 
-/** Statements reach the driver in a few microtasks. All of them have run when the next turn of the event loop begins. */
-const handedOver = () => new Promise<void>((resolve) => setImmediate(resolve));
+/**
+ * Statements reach the driver in a few microtasks. A tick that one of them asks for comes after the last, and before the
+ * driver writes to its socket, at the end of the turn: one write for all steps.
+ */
+const handedOver = () => new Promise<void>((resolve) => queueMicrotask(() => process.nextTick(resolve)));

@@ -96,7 +96,7 @@ export function clientAddress(peer: string, forwarded: string | null, proxies: r
   let client = peer;
   for (const hop of (forwarded ?? '').split(',').toReversed()) {
     const address = hop.trim();
-    if (!ipaddr.isValid(client) || !isProxy(client) || !ipaddr.isValid(address)) break;
+    if (!ipaddr.isValid(address) || !ipaddr.isValid(client) || !isProxy(client)) break;
     client = address;
   }
   return client;

@@ -46,6 +46,7 @@ class Ahead {
         const { done, value } = await items.next();
         if (done) return;
         this.#add(value);
+        await new Promise((resolve) => setImmediate(resolve));
       }
     } catch (error) {
       this.#failed = { error };

@@ -67,11 +67,19 @@ async function holding(statement: string) {
     session.release();
   };
 }
+/** A session of the writer does this, or has done it last, and waits for what comes next. */
+const idleAfter = async (statement: string) =>
+  (
+    await sql(`select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+      and wait_event = 'ClientRead' and query ilike '${statement}%'`)
+  ).length > 0;
+/** What is merged ahead looks from time to time whether another session waits for it. */
+const isMergedAhead = () => idleAfter('select exists (select from pg_catalog.pg_locks');
 const waitsForLock = async () =>
   (await sql(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)).length >
   0;
 
-const large = (cursor: number) => batchOf([['0', `${cursor} ${LARGE}`]]);
+const large = (cursor: number, id = 0) => batchOf([[String(id), `${cursor} ${LARGE}`]]);
 
 describe('rows of a log that are written while a commit is under way', () => {
   test('are staged by another session, and merged after it', async () => {
@@ -126,6 +134,7 @@ describe('rows of a log that are written while a commit is under way', () => {
     await failed.write(0, batchOf([['1', 'b']]));
     const first = errorOf(failed.commit([at(1), at(1)]));
     await failed.write(0, large(2));
+    failed.mergeAhead!();
     expect(await first).toMatchObject({ failures: new Map([[0, expect.any(DataError)]]) });
     await failed.abort();
     expect([await shown(), await cursor()]).toEqual([[OLD, OLD], 0]);
@@ -136,12 +145,95 @@ describe('rows of a log that are written while a commit is under way', () => {
     await aborted.write(0, batchOf([['1', 'c']]));
     const second = errorOf(aborted.commit([at(1), at(1)]));
     await until(waitsForLock);
-    await aborted.write(0, large(2));
+    await aborted.write(0, large(2, -2));
+    aborted.mergeAhead!();
+    await until(isMergedAhead);
     await aborted.abort();
     expect(await second).not.toBe(null);
     await release();
     await until(async () => (await backends(sides.destination)) === 0);
     expect([await shown(), await cursor()]).toEqual([[OLD, OLD], 0]);
+  });
+
+  describe('and are to be merged before it has ended', () => {
+    /** Merges `second` while `first` waits for a lock on row 1, which is released once `reached`. */
+    async function sideBySide(parts: {
+      first: [string, string][];
+      second: [string, string][];
+      setup?: (table: string) => string;
+      reached: () => Promise<boolean>;
+    }) {
+      const { names, open, shown, cursor } = await bothTables();
+      if (parts.setup) await sql(parts.setup(names[0]!));
+      const writer = await open();
+      const release = await holding(`update ${names[0]} set name = name where id = 1`);
+      await writer.write(0, large(1, -1));
+      await writer.write(0, batchOf(parts.first));
+      const first = writer.commit([at(1), at(1)]);
+      await until(waitsForLock);
+      await writer.write(1, large(2, -2));
+      await writer.write(0, large(2, -2));
+      await writer.write(0, batchOf(parts.second));
+      writer.mergeAhead!();
+      await until(parts.reached);
+      const [during] = await shown();
+      await release();
+      await first;
+      const [between] = await shown();
+      expect(await cursor()).toBe(1);
+      await writer.commit([at(2), at(2)]);
+      expect(await cursor()).toBe(2);
+      const [after] = await shown();
+      return { during, between, after };
+    }
+
+    test('are merged, and become visible after it', async () => {
+      const found = await sideBySide({ first: [['1', 'a']], second: [['2', 'b']], reached: isMergedAhead });
+      const between = { ...OLD, 1: 'a' };
+      expect(found).toEqual({ during: OLD, between, after: { ...between, 2: 'b' } });
+    });
+
+    test('wait where both have the same key', async () => {
+      const found = await sideBySide({
+        first: [
+          ['1', 'a'],
+          ['2', 'a'],
+        ],
+        // As the table has it until the first commit has ended.
+        second: [['2', 'old']],
+        reached: () => idleAfter('copy'),
+      });
+      const between = { ...OLD, 1: 'a', 2: 'a' };
+      expect(found).toEqual({ during: OLD, between, after: { ...between, 2: 'old' } });
+    });
+
+    test('wait where keys that differ may be equal', async () => {
+      const found = await sideBySide({
+        first: [
+          ['1', 'a'],
+          ['2', 'a'],
+        ],
+        second: [['2.0', 'old']],
+        setup: (table) => `alter table ${table} alter id type numeric`,
+        reached: () => idleAfter('copy'),
+      });
+      expect(found.after).toMatchObject({ 1: 'a', 3: 'old' });
+      expect(Object.values(found.after!)).toEqual(['a', 'old', 'old']);
+    });
+
+    test('are undone where they take a unique value that it gives away', async () => {
+      const found = await sideBySide({
+        first: [
+          ['1', 'a'],
+          ['0', 'b'],
+        ],
+        second: [['3', 'third']],
+        setup: (table) => `delete from ${table} where id > 0; insert into ${table} values (0, 'third'), (1, 'first');
+          create unique index on ${table} (left(name, 100)) where name not like 'x%'`,
+        reached: () => idleAfter('rollback to savepoint before_ahead'),
+      });
+      expect(found).toEqual({ during: { 1: 'first' }, between: { 1: 'a' }, after: { 1: 'a', 3: 'third' } });
+    });
   });
 
   test('need no other session where commits are small', async () => {
@@ -202,14 +294,15 @@ describe('rows of a log that are written while a commit is under way', () => {
   test('show what the log had at each commit, whatever the changes and the crashes', async () => {
     const change = fc.record({
       stream: fc.integer({ min: 0, max: 1 }),
-      id: fc.integer({ min: 1, max: 5 }),
+      id: fc.integer({ min: 1, max: 9 }),
       name: fc.constantFrom('old', 'one', 'two', null),
       operation: fc.constantFrom<RowChange>(UPSERT, UPSERT, DELETE),
     });
     const step = fc.record({
       changes: fc.array(change, { minLength: 1, maxLength: 6 }),
-      is_large: fc.boolean(),
-      crash: fc.constantFrom('none', 'none', 'none', 'none', 'written', 'committing'),
+      /** A table with rows that are not held, before those of the other or after them. */
+      large: fc.constantFrom(null, 0, 1),
+      crash: fc.constantFrom('none', 'none', 'none', 'none', 'written', 'ahead', 'committing'),
     });
     let run = 0;
     await fc.assert(
@@ -232,6 +325,7 @@ describe('rows of a log that are written while a commit is under way', () => {
         const isAt = async (number: number) =>
           expect([number, await shown()]).toEqual([await cursor(), states[number]!]);
         const commit = async (number: number) => {
+          writer.mergeAhead!();
           await committing;
           await isAt(number - 1);
           committing = writer.commit([at(number), at(number)], true);
@@ -239,12 +333,14 @@ describe('rows of a log that are written while a commit is under way', () => {
         };
         const crashed = new Set<number>();
         for (let number = 1; number <= steps.length; ) {
-          const { changes, is_large, crash } = steps[number - 1]!;
-          if (is_large) await writer.write(0, large(number));
+          const { changes, large: at_large, crash } = steps[number - 1]!;
+          if (at_large === 0) await writer.write(0, large(number, -number));
           for (const { stream, id, name, operation } of changes)
             await writer.write(stream, { ...batchOf([[String(id), name]]), changes: [operation] });
+          if (at_large === 1) await writer.write(1, large(number, -number));
           const crashes = crash !== 'none' && !crashed.has(number);
           if (!crashes || crash === 'committing') await commit(number);
+          else if (crash === 'ahead') writer.mergeAhead!();
           number += 1;
           if (!crashes) continue;
           crashed.add(number - 1);

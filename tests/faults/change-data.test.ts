@@ -120,12 +120,17 @@ test('a worker killed at any step of a group moves each transaction once, and wh
       await destination`select 1 from pg_stat_activity where datname = current_database() and state = 'active'
       and (query like 'copy %stage%' or query like 'with %merged as%')`
     ).length > 0;
-  /** While a commit waits at the gate, whose trigger makes it an upsert, the rows of the next one are staged. */
+  const sessionsWith = async (condition: string) =>
+    (await destination.unsafe(`select 1 from pg_stat_activity where datname = current_database() and (${condition})`))
+      .length;
+  /** While a commit waits at the gate, whose trigger makes it an upsert, the next one is staged, and may have tried to merge. */
   const isStagedBeside = async () =>
-    (
-      await destination`select 1 from pg_stat_activity where datname = current_database() and state = 'active'
-      and (query like 'copy %stage%' or (query like 'with %' and wait_event_type = 'Lock'))`
-    ).length === 2;
+    (await sessionsWith("query like 'with %' and wait_event_type = 'Lock'")) === 1 &&
+    (await sessionsWith("query like 'copy %stage%' or query like 'rollback to savepoint before_ahead%'")) === 1;
+  /** While a commit waits for a row, the next one is merged, and looks from time to time whether it is in the way. */
+  const isMergedBeside = async () =>
+    (await sessionsWith("query like 'merge %' and wait_event_type = 'Lock'")) === 1 &&
+    (await sessionsWith("query like '%pg_blocking_pids%' and state = 'idle in transaction'")) === 1;
   const isCommitted = (before: number) => async () => {
     const [row] = await destination`select max(state_version)::int as at from pair._pipeline_state`;
     return row!.at > before;
@@ -171,6 +176,13 @@ test('a worker killed at any step of a group moves each transaction once, and wh
   const gate = await closeGate(to.url, 'pair.giro', 'new.id = 10');
   await runKilledWhen(isStagedBeside, async () => {
     await gate.open();
+    return true;
+  });
+  await transfers();
+  const holder = postgres(to.url, { max: 1, onnotice: () => {} });
+  await holder.unsafe('begin; select from pair.giro where id = 10 for update');
+  await runKilledWhen(isMergedBeside, async () => {
+    await holder.end();
     return true;
   });
   await transfers();

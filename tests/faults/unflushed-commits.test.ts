@@ -79,7 +79,7 @@ test('commits wait where the server has them wait for more than its disk, or for
   await onBank(warehouse, async (sql) => {
     const flushesAlone = async (setting: string) => {
       await sql.unsafe(`set synchronous_commit = ${setting}`);
-      return Object.values((await sql.unsafe(FLUSHES_ALONE))[0]!)[0] as boolean;
+      return Object.values((await sql.unsafe(`select ${FLUSHES_ALONE}`))[0]!)[0] as boolean;
     };
     const expected = { on: true, remote_apply: true, remote_write: true, local: true, off: false };
     const found = async () => {

@@ -120,6 +120,8 @@ export interface ReplicationWriter {
    * less to do then. Absent: the commit does all of it.
    */
   apply?(): Promise<void>;
+  /** The next call is `commit`, or `commitUnflushed`: does what it can of it beside the commit that is under way. */
+  mergeAhead?(): void;
   /**
    * One transaction of the destination: the rows of all streams since the last commit, and the states of the streams
    * that have rows. Each stream has its own fence. The others keep earlier states, from which nothing is missing.

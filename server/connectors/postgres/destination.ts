@@ -28,6 +28,7 @@ import { ensureUniqueKey, findTable } from './write/tables.ts';
 import type { PgTable, PgTarget } from './write/target.ts';
 import { deferForeignKeys } from './write/foreign-keys.ts';
 import { ReplicationSession } from './write/replication/session.ts';
+import { comparesBytes, exactKey } from './write/replication/staged-keys.ts';
 import { PgReplicationWriter } from './write/replication/writer.ts';
 import { discardTables, publishTables } from './write/publish.ts';
 import { advanceSequences } from './write/sequences.ts';
@@ -148,13 +149,19 @@ async function openReplication(ctx: Context, targets: readonly ReplicationTarget
       tables.push(opened.target);
       writers.push(PgWriter.of({ ...ctx, warn: targets[at]!.warn }, transaction, opened));
     }
-    const keys = await deferForeignKeys(session, tables, (at, code, message) => targets[at]!.warn(code, message));
-    transaction.defers = keys.some(({ length }) => length > 0);
+    const foreignKeys = await deferForeignKeys(session, tables, (at, code, message) =>
+      targets[at]!.warn(code, message),
+    );
+    transaction.defers = foreignKeys.some(({ length }) => length > 0);
     const [{ schema, connection_id }] = placed as [PlacedTarget];
-    const about = { foreignKeys: keys, states: { schema, connection_id } };
-    const { rows } = await session.query(FLUSHES_ALONE);
-    const first = new ReplicationSession(transaction, writers, about);
-    return new PgReplicationWriter(first, () => openBeside(ctx), rows[0]?.[0] === 't');
+    const { rows } = await session.query(`select ${FLUSHES_ALONE}, ${comparesBytes(tables)}`);
+    const [flushesAlone, comparable] = rows[0]!.map((cell) => cell === 't');
+    const first = new ReplicationSession(transaction, writers, {
+      foreignKeys,
+      keys: tables.map((target) => (comparable ? exactKey(target) : null)),
+      states: { schema, connection_id },
+    });
+    return new PgReplicationWriter(first, () => openBeside(ctx), flushesAlone!);
   });
 }
 

@@ -264,6 +264,7 @@ async function applyAll(
     }
     states = batch.states;
     if (!due && !batch.complete && (!follows || hasMore)) return;
+    pass.writer.mergeAhead?.();
     await committing;
     committing = commitBatch({ ...batch, states }, { not_before, pauses: follows && !hasMore });
     for (const one of [pace, parts]) one.reset();

@@ -17,8 +17,9 @@ import { WAITING } from '../connection/waiting.ts';
 import { type DirectMerge, directMerge, HeldRows, MAX_HELD_ROWS } from './held-rows.ts';
 import { changesOf, type Completed, type Load, loadOf } from './load.ts';
 import { LIMITS, type LoadTransaction } from './load-transaction.ts';
+import type { OneMerged } from './one-merge.ts';
 import type { TurnLoad } from './load-turns.ts';
-import { isWaitedFor, undoAhead } from './merge-ahead.ts';
+import { ahead, isWaitedFor, undoAhead } from './merge-ahead.ts';
 import { ParallelCopy, type Sharing } from './parallel-copy.ts';
 import { discardOwn } from './pending-table.ts';
 import { rejectsOf } from './rejects.ts';
@@ -185,10 +186,28 @@ export class CopyLoad implements TurnLoad {
     }
   }
 
+  /**
+   * Undoes a merge that leaves a row of the table as it is: it holds no lock on it, so the commit before may have changed it,
+   * or change it later.
+   */
   async completeAhead(): Promise<boolean> {
     await this.endCopy();
-    this.#ahead = (await this.#load.completeAhead?.(this.session, this.#copied.rows)) ?? null;
-    return this.#ahead !== null;
+    const done = await ahead(this.session, async () =>
+      (await this.mergeAhead())?.effective === this.#copied.rows ? this.#ahead : null,
+    );
+    if (!done) this.forgetAhead();
+    return done !== null;
+  }
+
+  /** Within `ahead`. */
+  async mergeAhead(): Promise<OneMerged | null> {
+    const merged = (await this.#load.completeAhead?.(this.session)) ?? null;
+    this.#ahead = merged && { updated: merged.updated, deleted: merged.deleted };
+    return merged;
+  }
+
+  forgetAhead(): void {
+    this.#ahead = null;
   }
 
   isWaitedFor(): Promise<boolean> {
@@ -196,7 +215,7 @@ export class CopyLoad implements TurnLoad {
   }
 
   async undoAhead(): Promise<void> {
-    this.#ahead = null;
+    this.forgetAhead();
     await undoAhead(this.session);
   }
 

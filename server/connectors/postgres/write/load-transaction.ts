@@ -15,7 +15,7 @@ export const UNFLUSHED = 'set local synchronous_commit = off';
  * Whether commits may be made so: not where they wait for standbys as well, since after a failover readers would miss what
  * they have seen. Where no commit waits for the disk, there is nothing to gain.
  */
-export const FLUSHES_ALONE = `select case pg_catalog.current_setting('synchronous_commit') when 'off' then false when 'local' then true
+export const FLUSHES_ALONE = `case pg_catalog.current_setting('synchronous_commit') when 'off' then false when 'local' then true
   else pg_catalog.current_setting('synchronous_standby_names') = '' end`;
 
 /** A session and its open transaction. `common`: several writers use them, and what they share is ended elsewhere. */

@@ -1,19 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import type { RowLoad } from '../../kits/sql/writer.ts';
+import { type AheadLoad, completeBeside } from './beside-commit.ts';
 
-/** A load that waits for the commit before it looks whether it is in its way: first after this time, then less often. */
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 2_000;
-
-/** A load that can bring its rows into place while the commit before it is under way in another session. */
-export interface TurnLoad extends RowLoad {
-  /** The next commit finds the rows in place. False: they have to wait for the commit before it. */
-  completeAhead(): Promise<boolean>;
-  /** Another session waits for what `completeAhead` has done. */
-  isWaitedFor(): Promise<boolean>;
-  undoAhead(): Promise<void>;
-}
+export type TurnLoad = RowLoad & AheadLoad;
 
 /**
  * Loads rows over one session, or over two that take turns: while one merges and commits, the other one copies the rows
@@ -84,22 +73,10 @@ export class LoadTurns<Load extends TurnLoad> implements RowLoad {
     const before = this.#committing;
     if (!before || before.load === this.#current || this.#collided) return;
     // What fails here fails in the commit, too.
-    this.#ahead = this.#completeBeside(this.#current, before.done).catch(() => {});
-  }
-
-  async #completeBeside(load: Load, before: Promise<void>): Promise<void> {
-    const ended = before.then(
-      () => true,
-      () => true,
+    this.#ahead = completeBeside(this.#current, before.done).then(
+      (completed) => void (this.#collided ||= !completed),
+      () => {},
     );
-    let completed = await load.completeAhead();
-    for (let pause = FIRST_PAUSE_MS; completed; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
-      if (await Promise.race([ended, sleep(pause, false, { ref: false })])) return;
-      if (!(await load.isWaitedFor())) continue;
-      await load.undoAhead();
-      completed = false;
-    }
-    this.#collided = true;
   }
 
   async close(): Promise<void> {

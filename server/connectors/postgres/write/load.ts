@@ -15,6 +15,7 @@ import { columnList, derivedName, identifier, relation } from '../connection/sql
 import { postgres } from './dialect.ts';
 import { mergeAhead } from './merge-ahead.ts';
 import { mergeRows, stageAsItIs } from './merge-rejects.ts';
+import type { OneMerged } from './one-merge.ts';
 import { deleteWindow } from './replace-window.ts';
 import { addKey, bringIn, swapIn } from './swap.ts';
 import { takesDirectly } from './held-rows.ts';
@@ -40,11 +41,8 @@ export interface Load {
    * @returns rows that replaced others, rows that are gone, copied ones that were rejected, and values that changed
    */
   complete(session: PgSession, rejects: Rejects | null): Promise<Completed>;
-  /**
-   * `complete` while a commit before it is under way in another session (merge-ahead.ts). Absent: it has to wait.
-   * @param copied rows since the last commit
-   */
-  completeAhead?(session: PgSession, copied: number): Promise<Completed | null>;
+  /** `complete` while a commit before it is under way in another session (merge-ahead.ts). Absent: it has to wait. */
+  completeAhead?(session: PgSession): Promise<OneMerged | null>;
   /** A row that could not be copied exists at the source; absent: what was not copied stays as it is. */
   present?(session: PgSession, row: readonly Cell[]): Promise<void>;
 }
@@ -159,7 +157,7 @@ function merge(target: PgTarget): Load {
       return { into: stage.relation, freeze: false };
     },
     complete: (session, rejects) => mergeRows({ session, target, stage }, rejects),
-    completeAhead: (session, staged) => mergeAhead(session, { target, stage, staged }),
+    completeAhead: (session) => mergeAhead(session, { target, stage }),
     ...(stage.complete && {
       present: (session: PgSession, row: readonly Cell[]) => stageAsItIs({ session, target, stage }, row),
     }),

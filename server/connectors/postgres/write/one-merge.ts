@@ -24,7 +24,7 @@ const IS_PLAIN = `pg_catalog.current_setting('server_version_num')::int >= 15000
   and c.relkind = 'r' and not c.relhassubclass and not c.relhasrules
   and not exists (select from pg_catalog.pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal)`;
 
-interface OneMerged extends Merged {
+export interface OneMerged extends Merged {
   /** Rows of the stage that changed the table. */
   effective: number;
 }

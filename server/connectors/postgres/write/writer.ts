@@ -124,6 +124,15 @@ export class PgWriter extends SqlWriter {
     await this.guard(() => this.copies.mergePart());
   }
 
+  /** Merges what is staged beside the commit before it, within `ahead`. @returns false: it has to wait for that commit */
+  async mergeAhead(): Promise<boolean> {
+    return (await this.copies.mergeAhead()) !== null;
+  }
+
+  forgetAhead(): void {
+    this.copies.forgetAhead();
+  }
+
   /** Merges the rows that are held; null: there are none. */
   direct(): DirectMerge | null {
     return this.copies.direct();

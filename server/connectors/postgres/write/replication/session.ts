@@ -9,7 +9,10 @@ import type { DirectMerge } from '../held-rows.ts';
 import { mergedOf } from '../merge.ts';
 import type { PgSession } from '../../connection/session.ts';
 import { LoadTransaction, UNFLUSHED } from '../load-transaction.ts';
+import type { AheadLoad } from '../beside-commit.ts';
+import { ahead, isWaitedFor, undoAhead } from '../merge-ahead.ts';
 import type { PgWriter } from '../writer.ts';
+import { StagedKeys } from './staged-keys.ts';
 import type { QueryResult } from '../../connection/result.ts';
 
 /** Where the states of all streams are, which belong to one connection. */
@@ -40,13 +43,14 @@ const NOTHING_MERGED = { updated: 0, deleted: 0 };
  * server: one merges the rows of all tables and locks the states, the other one stores the states and commits. A larger
  * one, and one that fails, goes table by table, so that an error names its table.
  */
-export class ReplicationSession {
+export class ReplicationSession implements AheadLoad {
   /** Streams with rows in the open transaction. */
   readonly #written = new Set<number>();
   /** The stream whose COPY may be open: a session has one at a time. */
   #current: number | null = null;
   /** Names of the prepared statements of the session. */
   readonly #prepared = new Set<string>();
+  readonly #keys: StagedKeys;
 
   constructor(
     private readonly transaction: LoadTransaction,
@@ -54,9 +58,13 @@ export class ReplicationSession {
     private readonly about: {
       /** Names of the foreign keys of each table. */
       foreignKeys: readonly (readonly string[])[];
+      /** Of each table, as `exactKey` gives them. */
+      keys: readonly (readonly number[] | null)[];
       states: StatePlace;
     },
-  ) {}
+  ) {
+    this.#keys = new StagedKeys(about.keys);
+  }
 
   /** The same tables by another session. */
   beside(session: PgSession): ReplicationSession {
@@ -75,6 +83,7 @@ export class ReplicationSession {
     if (this.#current !== stream) await this.#flush();
     this.#current = stream;
     this.#written.add(stream);
+    this.#keys.add(stream, batch);
     await ofStream(stream, () => this.streams[stream]!.write(batch));
   }
 
@@ -83,6 +92,35 @@ export class ReplicationSession {
     for (const [at, writer] of this.streams.entries()) {
       if (this.#written.has(at)) await ofStream(at, () => writer.mergePart());
     }
+  }
+
+  isDisjointFrom(other: ReplicationSession): boolean {
+    return this.#keys.isDisjointFrom(other.#keys);
+  }
+
+  async completeAhead(): Promise<boolean> {
+    await this.#flush();
+    for (const at of this.#written) {
+      await this.streams[at]!.stage();
+      await this.streams[at]!.flush();
+    }
+    const { session } = this.transaction;
+    this.transaction.endStaging();
+    const done = await ahead(session, async () => {
+      for (const at of this.#written) if (!(await this.streams[at]!.mergeAhead())) return null;
+      return true;
+    });
+    if (!done) this.#forgetAhead();
+    return done !== null;
+  }
+
+  isWaitedFor(): Promise<boolean> {
+    return isWaitedFor(this.transaction.session);
+  }
+
+  async undoAhead(): Promise<void> {
+    this.#forgetAhead();
+    await undoAhead(this.transaction.session);
   }
 
   async commit(
@@ -99,6 +137,7 @@ export class ReplicationSession {
     }
     const counts = await this.#commit(due, { finished: false, flushes });
     this.#written.clear();
+    this.#keys.clear();
     return counts;
   }
 
@@ -196,6 +235,10 @@ export class ReplicationSession {
       const check = immediate(names);
       if (check !== null) await ofStream(at, () => session.query(check));
     }
+  }
+
+  #forgetAhead(): void {
+    for (const writer of this.streams) writer.forgetAhead();
   }
 
   async #flush(): Promise<void> {

@@ -1,11 +1,12 @@
 import type { Batch, ReplicationWriter, StreamState, WriteCounts } from '../../../contract/connector.ts';
 import type { PgSession } from '../../connection/session.ts';
+import { completeBeside } from '../beside-commit.ts';
 import type { CommitOptions, ReplicationSession } from './session.ts';
 
 /**
  * Commits several tables together, over one session, or over two that take turns: while one of them merges and commits, the
- * other one stages the rows of the next commit. It neither reads nor changes a table before that commit has ended, so
- * commits have no locks to wait for, and a crash leaves what it would with one session.
+ * other one stages the rows of the next commit, and merges them as well if the two have no key in common. Commits follow one
+ * another, so a crash leaves what it would with one session.
  */
 export class PgReplicationWriter implements ReplicationWriter {
   readonly streams: ReplicationSession['streams'];
@@ -18,6 +19,10 @@ export class PgReplicationWriter implements ReplicationWriter {
   /** The commit that is under way. `staged`: it merges for a while. */
   #committing: { session: ReplicationSession; staged: boolean; done: Promise<unknown> } | null = null;
   #closed = false;
+  /** What the next commit waits for. */
+  #ahead: Promise<void> | null = null;
+  /** Merges side by side were in one another's way: that costs time, and it would happen again. */
+  #collided = false;
 
   constructor(
     first: ReplicationSession,
@@ -42,6 +47,17 @@ export class PgReplicationWriter implements ReplicationWriter {
     await this.#current.apply();
   }
 
+  mergeAhead(): void {
+    const before = this.#committing;
+    if (!before || before.session === this.#current || this.#collided) return;
+    if (!this.#current.hasStaged || !this.#current.isDisjointFrom(before.session)) return;
+    this.#ahead = completeBeside(this.#current, before.done).then(
+      (completed) => void (this.#collided ||= !completed),
+      // What fails here fails in the commit, too.
+      () => {},
+    );
+  }
+
   commit(states: readonly (StreamState | null)[], all = false): Promise<Map<number, WriteCounts>> {
     return this.#commit(states, { all });
   }
@@ -58,9 +74,10 @@ export class PgReplicationWriter implements ReplicationWriter {
   }
 
   async #commit(states: readonly (StreamState | null)[], options: CommitOptions): Promise<Map<number, WriteCounts>> {
-    const session = this.#current;
+    const [session, ahead] = [this.#current, this.#ahead];
+    this.#ahead = null;
     const staged = session.hasStaged;
-    const done = session.commit(states, options);
+    const done = ahead ? ahead.then(() => session.commit(states, options)) : session.commit(states, options);
     this.#committing = { session, staged, done };
     try {
       return await done;

@@ -2,7 +2,7 @@ import { valueType } from '../../cells/value-types.ts';
 import type { Dialect } from '../../kits/sql/dialect.ts';
 import { identifier, literal, MAX_NAME_BYTES, relation } from '../connection/sql.ts';
 import { columnType, DIALECT, logicalType } from '../connection/types.ts';
-import { mergeSql } from './merge.ts';
+import { mergeSql } from './merge/merge.ts';
 import { widens } from './widen.ts';
 
 export const postgres: Dialect = {

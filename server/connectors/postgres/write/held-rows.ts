@@ -6,7 +6,7 @@ import { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import { columnList, identifier, literal } from '../connection/sql.ts';
 import { isBuiltin } from '../connection/types.ts';
 import { postgres } from './dialect.ts';
-import { planStatement } from './merge.ts';
+import { planStatement } from './merge/merge.ts';
 import type { PgTarget } from './target.ts';
 
 /** Beyond these a stage costs less. The bytes are those of all streams of a commit, which are held at the same time. */

@@ -1,6 +1,6 @@
 import type { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import type { RowLoad } from '../../kits/sql/writer.ts';
-import { type AheadLoad, completeBeside } from './beside-commit.ts';
+import { type AheadLoad, completeBeside } from './merge/beside-commit.ts';
 
 export type TurnLoad = RowLoad & AheadLoad;
 

@@ -13,9 +13,9 @@ import { isMerge } from '../../kits/sql/target.ts';
 import type { PgSession } from '../connection/session.ts';
 import { columnList, derivedName, identifier, relation } from '../connection/sql.ts';
 import { postgres } from './dialect.ts';
-import { mergeAhead } from './merge-ahead.ts';
-import { mergeRows, stageAsItIs } from './merge-rejects.ts';
-import type { OneMerged } from './one-merge.ts';
+import { mergeAhead } from './merge/merge-ahead.ts';
+import { mergeRows, stageAsItIs } from './merge/merge-rejects.ts';
+import type { OneMerged } from './merge/one-merge.ts';
 import { deleteWindow } from './replace-window.ts';
 import { addKey, bringIn, swapIn } from './swap.ts';
 import { takesDirectly } from './held-rows.ts';
@@ -41,7 +41,7 @@ export interface Load {
    * @returns rows that replaced others, rows that are gone, copied ones that were rejected, and values that changed
    */
   complete(session: PgSession, rejects: Rejects | null): Promise<Completed>;
-  /** `complete` while a commit before it is under way in another session (merge-ahead.ts). Absent: it has to wait. */
+  /** `complete` while a commit before it is under way in another session (merge/merge-ahead.ts). Absent: it has to wait. */
   completeAhead?(session: PgSession): Promise<OneMerged | null>;
   /** A row that could not be copied exists at the source; absent: what was not copied stays as it is. */
   present?(session: PgSession, row: readonly Cell[]): Promise<void>;

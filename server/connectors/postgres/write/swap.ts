@@ -9,7 +9,7 @@ import { postgres } from './dialect.ts';
 import { lockTables } from './locks.ts';
 import { findTable } from './tables.ts';
 import type { PgTable, PgTarget } from './target.ts';
-import { OVERRIDING } from './overriding.ts';
+import { OVERRIDING } from './merge/overriding.ts';
 
 /**
  * Replaces the old table by the new one, in the open transaction. The old one is locked only from here to the commit.

@@ -1,6 +1,6 @@
 import type { Batch, ReplicationWriter, StreamState, WriteCounts } from '../../../contract/connector.ts';
 import type { PgSession } from '../../connection/session.ts';
-import { completeBeside } from '../beside-commit.ts';
+import { completeBeside } from '../merge/beside-commit.ts';
 import type { CommitOptions, ReplicationSession } from './session.ts';
 
 /**

@@ -1,20 +1,20 @@
-import type { Cell } from '../../contract/connector.ts';
-import { DELETED_AT } from '../../contract/changes.ts';
-import { ConnectorError, DataError } from '../../contract/errors.ts';
-import { type Merged, mergePlan } from '../../kits/sql/merge/merge.ts';
-import { divideStage, mergeKeeping, stageExisting } from '../../kits/sql/merge/merge-rejects.ts';
-import type { Rejects } from '../../kits/sql/rejects.ts';
-import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
-import { refusedKey } from '../connection/failures.ts';
-import type { PgSession } from '../connection/session.ts';
-import { identifier } from '../connection/sql.ts';
-import { postgres } from './dialect.ts';
+import type { Cell } from '../../../contract/connector.ts';
+import { DELETED_AT } from '../../../contract/changes.ts';
+import { ConnectorError, DataError } from '../../../contract/errors.ts';
+import { type Merged, mergePlan } from '../../../kits/sql/merge/merge.ts';
+import { divideStage, mergeKeeping, stageExisting } from '../../../kits/sql/merge/merge-rejects.ts';
+import type { Rejects } from '../../../kits/sql/rejects.ts';
+import { type Stage, stagedMerge } from '../../../kits/sql/stage.ts';
+import { refusedKey } from '../../connection/failures.ts';
+import type { PgSession } from '../../connection/session.ts';
+import { identifier } from '../../connection/sql.ts';
+import { postgres } from '../dialect.ts';
 import { exchangeRows } from './exchange.ts';
 import { BEFORE_PLAN, runPlan } from './merge.ts';
 import { runOneMerge } from './one-merge.ts';
-import type { PgTarget } from './target.ts';
-import { missingRemoval } from '../../kits/sql/merge/staged-merge.ts';
-import { oneMerge } from '../../kits/sql/merge/one-merge.ts';
+import type { PgTarget } from '../target.ts';
+import { missingRemoval } from '../../../kits/sql/merge/staged-merge.ts';
+import { oneMerge } from '../../../kits/sql/merge/one-merge.ts';
 import { OVERRIDING } from './overriding.ts';
 
 interface Work {

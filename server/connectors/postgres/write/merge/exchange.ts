@@ -1,12 +1,12 @@
-import { DataError } from '../../contract/errors.ts';
-import type { Merged } from '../../kits/sql/merge/merge.ts';
-import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
-import type { PgSession } from '../connection/session.ts';
-import { identifier, literal } from '../connection/sql.ts';
-import { postgres } from './dialect.ts';
+import { DataError } from '../../../contract/errors.ts';
+import type { Merged } from '../../../kits/sql/merge/merge.ts';
+import { type Stage, stagedMerge } from '../../../kits/sql/stage.ts';
+import type { PgSession } from '../../connection/session.ts';
+import { identifier, literal } from '../../connection/sql.ts';
+import { postgres } from '../dialect.ts';
 import { exchangeStatement, mergedOf } from './merge.ts';
-import type { PgTarget } from './target.ts';
-import { exchangePlan } from '../../kits/sql/merge/exchange-plan.ts';
+import type { PgTarget } from '../target.ts';
+import { exchangePlan } from '../../../kits/sql/merge/exchange-plan.ts';
 import { OVERRIDING } from './overriding.ts';
 
 /**

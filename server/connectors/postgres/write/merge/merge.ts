@@ -1,10 +1,10 @@
-import type { Merged, MergePlan } from '../../kits/sql/merge/merge.ts';
-import type { PgSession } from '../connection/session.ts';
-import { SORT_MEMORY } from '../connection/sort-memory.ts';
-import type { PgTarget } from './target.ts';
-import type { Row } from '../connection/result.ts';
-import { deleteUsing, type MergeDialect, updateFrom } from '../../kits/sql/merge/merge-dialect.ts';
-import type { ExchangePlan } from '../../kits/sql/merge/exchange-plan.ts';
+import type { Merged, MergePlan } from '../../../kits/sql/merge/merge.ts';
+import type { PgSession } from '../../connection/session.ts';
+import { SORT_MEMORY } from '../../connection/sort-memory.ts';
+import type { PgTarget } from '../target.ts';
+import type { Row } from '../../connection/result.ts';
+import { deleteUsing, type MergeDialect, updateFrom } from '../../../kits/sql/merge/merge-dialect.ts';
+import type { ExchangePlan } from '../../../kits/sql/merge/exchange-plan.ts';
 import { OVERRIDING } from './overriding.ts';
 
 export const mergeSql: MergeDialect = {

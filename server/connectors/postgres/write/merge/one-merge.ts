@@ -1,10 +1,10 @@
-import type { Merged } from '../../kits/sql/merge/merge.ts';
-import type { PgSession } from '../connection/session.ts';
-import { literal } from '../connection/sql.ts';
-import { SORT_MEMORY } from '../connection/sort-memory.ts';
+import type { Merged } from '../../../kits/sql/merge/merge.ts';
+import type { PgSession } from '../../connection/session.ts';
+import { literal } from '../../connection/sql.ts';
+import { SORT_MEMORY } from '../../connection/sort-memory.ts';
 import { BEFORE_PLAN } from './merge.ts';
-import type { PgTarget } from './target.ts';
-import type { OneMerge } from '../../kits/sql/merge/one-merge.ts';
+import type { PgTarget } from '../target.ts';
+import type { OneMerge } from '../../../kits/sql/merge/one-merge.ts';
 import { OVERRIDING } from './overriding.ts';
 
 /**

@@ -1,9 +1,9 @@
-import { oneMerge } from '../../kits/sql/merge/one-merge.ts';
-import { type Stage, stagedMerge } from '../../kits/sql/stage.ts';
-import type { PgSession } from '../connection/session.ts';
-import { postgres } from './dialect.ts';
+import { oneMerge } from '../../../kits/sql/merge/one-merge.ts';
+import { type Stage, stagedMerge } from '../../../kits/sql/stage.ts';
+import type { PgSession } from '../../connection/session.ts';
+import { postgres } from '../dialect.ts';
 import { type OneMerged, runOneMerge } from './one-merge.ts';
-import type { PgTarget } from './target.ts';
+import type { PgTarget } from '../target.ts';
 
 /** The savepoint to which a merge ahead can be undone. */
 const BEFORE_AHEAD = 'before_ahead';

@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { type ByteDigest, hmacDigest } from './digests.ts';
 import { ApiError } from './errors.ts';
 import { fieldCipher } from './field-encryption.ts';
 
@@ -31,9 +32,15 @@ export interface Secrets {
    * The functions for the masks of an account: salted hash and encryption of a value. They stay with the first root, so
    * that values at destinations stay equal.
    */
-  maskKeys(account_id: string): Record<'salted' | 'encrypted', (value: string | Uint8Array) => string>;
+  maskKeys(account_id: string): { salted: KeyedHash; encrypted(value: string | Uint8Array): string };
   /** Continues with other roots. */
   use(roots: Roots): void;
+}
+
+/** In hexadecimal; `digest` as bytes. */
+interface KeyedHash {
+  (value: string | Uint8Array): string;
+  digest: ByteDigest;
 }
 
 /** Derived keys that are cached: there is one per account. */
@@ -140,9 +147,10 @@ const hashWith = (root: RootKey, purpose: string, value: string) =>
   createHmac('sha256', root.hmacKey(purpose)).update(value, 'utf8').digest('hex');
 
 /** Derives the key once: 0.3 µs instead of 1.5 µs per hash, for one hash per row. */
-function hasher(root: RootKey, purpose: string): (value: string | Uint8Array) => string {
+function hasher(root: RootKey, purpose: string): KeyedHash {
   const keyed = new Bun.CryptoHasher('sha256', root.hmacKey(purpose));
-  return (value) => keyed.copy().update(value).digest('hex');
+  const hash = (value: string | Uint8Array) => keyed.copy().update(value).digest('hex');
+  return Object.assign(hash, { digest: hmacDigest(root.hmacKey(purpose)) });
 }
 
 const invalid = (message: string) => new ApiError(400, 'invalid_secret', message);

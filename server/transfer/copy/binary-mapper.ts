@@ -1,4 +1,5 @@
 import type { Mask } from '../../connectors/cells/masks.ts';
+import { DIGEST_BYTES } from '../../platform/digests.ts';
 import { type MaskKeys, maskerOf } from '../mapping.ts';
 import type { TransferPlan } from '../../pipeline/transfer-plan.ts';
 import { Output } from './output.ts';
@@ -53,6 +54,9 @@ export class CopyBinaryMapper {
   #carry: Buffer[] = [];
   #carried = 0;
   #needed = 0;
+  #out = new Output(0);
+  /** How much longer the rows of the last piece have become. */
+  #growth = 1;
 
   constructor(plan: TransferPlan, keys: MaskKeys) {
     this.#fields = new Int32Array(plan.columns.length);
@@ -69,12 +73,15 @@ export class CopyBinaryMapper {
       this.#keep(bytes);
       return EMPTY;
     }
-    const out = new Output(this.#carried + bytes.length + HEAD_BYTES);
-    const taken = this.#carried === 0 ? 0 : this.#complete(bytes, out);
+    const given = this.#carried + bytes.length;
+    this.#out = new Output(Math.ceil(given * this.#growth) + HEAD_BYTES);
+    const taken = this.#carried === 0 ? 0 : this.#complete(bytes);
     const rest = bytes.subarray(taken);
-    const end = this.#write(rest, Number.POSITIVE_INFINITY, out);
+    const end = this.#write(rest, Number.POSITIVE_INFINITY);
     if (end < rest.length) this.#keep(rest.subarray(end));
-    return out.written;
+    const { written } = this.#out;
+    this.#growth = Math.max(1, written.length / Math.max(1, given));
+    return written;
   }
 
   #isTooShort(bytes: Buffer): boolean {
@@ -87,13 +94,13 @@ export class CopyBinaryMapper {
   }
 
   /** Joins what has begun with no more bytes than it needs. @returns how many those are */
-  #complete(bytes: Buffer, out: Output): number {
+  #complete(bytes: Buffer): number {
     while (!this.#isTooShort(bytes)) {
       const head = Buffer.concat([
         ...this.#carry,
         bytes.subarray(0, Math.max(this.#needed - this.#carried, HEAD_BYTES)),
       ]);
-      const end = this.#write(head, 1, out);
+      const end = this.#write(head, 1);
       if (end === 0) continue;
       const taken = end - this.#carried;
       [this.#carry, this.#carried] = [[], 0];
@@ -104,7 +111,7 @@ export class CopyBinaryMapper {
   }
 
   /** Writes up to `most` complete rows. @returns where the next one begins */
-  #write(input: Buffer, most: number, out: Output): number {
+  #write(input: Buffer, most: number): number {
     const view = new DataView(input.buffer, input.byteOffset, input.length);
     let at = 0;
     // The text between two masked fields is one copy, even across rows.
@@ -115,16 +122,17 @@ export class CopyBinaryMapper {
         this.#needed = end - at;
         break;
       }
-      if (this.#begun && end - at > COUNT_BYTES) from = this.#mask(input, view, { from, out });
+      if (this.#begun && end - at > COUNT_BYTES) from = this.#mask(input, view, from);
       this.#begun = true;
       at = end;
     }
-    out.append(input, from, at);
+    this.#out.append(input, from, at);
     return at;
   }
 
   /** @returns up to where the input is written */
-  #mask(input: Buffer, view: DataView, { from, out }: { from: number; out: Output }): number {
+  #mask(input: Buffer, view: DataView, from: number): number {
+    const out = this.#out;
     let written = from;
     for (const { index, mask, text } of this.#masked) {
       const field = this.#fields[index]!;
@@ -132,11 +140,17 @@ export class CopyBinaryMapper {
       // NULL stays NULL.
       if (length < 0) continue;
       const start = field + LENGTH_BYTES;
-      const value = mask(text(input.subarray(start, start + length)));
+      const end = start + length;
       out.append(input, written, field);
-      out.int32(value.length);
-      out.latin1(value);
-      written = start + length;
+      if (mask.digest && text === itself) {
+        out.int32(2 * DIGEST_BYTES);
+        out.hex(mask.digest(input, start, end));
+      } else {
+        const value = mask(text(input.subarray(start, end)));
+        out.int32(value.length);
+        out.latin1(value);
+      }
+      written = end;
     }
     return written;
   }

@@ -1,3 +1,7 @@
+import { freeBytes } from '../../platform/memory/free-bytes.ts';
+
+const HEX = Buffer.from('0123456789abcdef', 'latin1');
+
 /** Bytes that grow as they are written. */
 export class Output {
   #bytes: Buffer;
@@ -33,10 +37,21 @@ export class Output {
     this.#length += this.#bytes.write(text, this.#length, 'latin1');
   }
 
+  /** Bytes as hexadecimal digits. */
+  hex(bytes: Uint8Array): void {
+    this.#reserve(2 * bytes.length);
+    for (let at = 0; at < bytes.length; at += 1) {
+      const byte = bytes[at]!;
+      this.#bytes[this.#length++] = HEX[byte >> 4]!;
+      this.#bytes[this.#length++] = HEX[byte & 0xf]!;
+    }
+  }
+
   #reserve(more: number): void {
     if (this.#length + more <= this.#bytes.length) return;
     const grown = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + more));
     this.#bytes.copy(grown, 0, 0, this.#length);
+    freeBytes(this.#bytes);
     this.#bytes = grown;
   }
 }

@@ -3,7 +3,7 @@ import type { Deps } from '../deps.ts';
 import { recordRefusal } from '../api/audit/refusals.ts';
 import { avatarPicture } from './avatar.ts';
 import { commandLine } from './command-line.ts';
-import { consoleRoutes } from './console.ts';
+import { consoleRoutes } from './console/routes.ts';
 import { docsAsset, docsIndex, docsPage } from './docs/pages.ts';
 import { referencePages } from './docs/reference/pages.ts';
 import { createEdge, type Handler } from './edge.ts';

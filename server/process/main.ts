@@ -133,7 +133,7 @@ async function loadServer() {
     import('./seal-stored-secrets.ts'),
     import('../api/audit/refusals.ts'),
     import('../http/app.ts'),
-    import('../http/console.ts'),
+    import('../http/console/routes.ts'),
   ]);
   return {
     createDeps: deps.createDeps,

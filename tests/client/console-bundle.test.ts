@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { createApp } from '../../server/http/app.ts';
-import { loadConsole } from '../../server/http/console-bundle.ts';
+import { loadConsole } from '../../server/http/console/bundle.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
 

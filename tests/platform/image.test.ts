@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import sharp from 'sharp';
 import { createApiClient } from '../../client/api.ts';
 import { packageFiles, unusedBy, unusedRules } from '../../server/deploy/unused-files.ts';
-import { CONSOLE_BUILD } from '../../server/http/console-bundle.ts';
+import { CONSOLE_BUILD } from '../../server/http/console/build.ts';
 import { manifestOf, streamOf } from '../connectors/manifest-support.ts';
 import { commandLine } from '../support/cli.ts';
 import { freePort } from '../support/free-port.ts';

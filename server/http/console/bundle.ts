@@ -1,29 +1,14 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { brotliCompress, constants, gzip } from 'node:zlib';
-import type { Deps } from '../deps.ts';
+import { deserialize } from 'bun:jsc';
+import type { Deps } from '../../deps.ts';
+import { limitedEnvironment } from '../../platform/config.ts';
+import type { Asset, ConsoleBundle } from './build.ts';
 
-const ROOT = join(import.meta.dir, '../..');
-const CONSOLE = join(ROOT, 'client/console');
+const ROOT = join(import.meta.dir, '../../..');
+const BUILDER = join(import.meta.dir, 'build-process.ts');
 const MANIFEST = 'manifest.json';
-const QUALITY = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
-
-/** A file of the console in each encoding that browsers accept. */
-export interface Asset {
-  type: string;
-  plain: Uint8Array<ArrayBuffer>;
-  br: Uint8Array<ArrayBuffer>;
-  gzip: Uint8Array<ArrayBuffer>;
-}
-
-export interface ConsoleBundle {
-  /** Keyed by name, which contains a hash of the content. */
-  assets: Map<string, Asset>;
-  /** Names of the assets that every page loads first. */
-  entry: { script: string; style: string; scheme: string };
-}
 
 type Manifest = ConsoleBundle['entry'] & { types: Record<string, string> };
 
@@ -46,57 +31,32 @@ export async function loadConsole({ config, log }: Deps): Promise<ConsoleBundle>
   return bundle;
 }
 
-/** Covers the sources, the installed packages, the bundler and its options in this file. */
+/** Covers the sources, the installed packages, the bundler and its options. */
 function fingerprint(): string {
   const hash = createHash('sha256').update(Bun.version);
   const files = readdirSync(join(ROOT, 'client'), { recursive: true, encoding: 'utf8' });
   const sources = files.filter((name) => /\.(tsx?|css|svg)$/.test(name)).toSorted();
-  for (const path of ['bun.lock', 'server/http/console-bundle.ts', ...sources.map((name) => join('client', name))]) {
+  for (const path of ['bun.lock', 'server/http/console/build.ts', ...sources.map((name) => join('client', name))]) {
     hash.update(`\n${path}\n`).update(readFileSync(join(ROOT, path)));
   }
   return hash.digest('hex').slice(0, 16);
 }
 
-/** What the bundler takes, and how. */
-export const CONSOLE_BUILD = {
-  entrypoints: [join(CONSOLE, 'main.tsx'), join(CONSOLE, 'color-scheme.ts')],
-  target: 'browser',
-  splitting: true,
-  minify: true,
-  naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
-  // Relative to the file that imports, because the console may be below a path.
-  publicPath: './',
-  // Joined because only config.ts may name the environment variable object, and this one is React's.
-  define: { [['process', 'env', 'NODE_ENV'].join('.')]: '"production"' },
-} satisfies Bun.BuildConfig;
-
+/**
+ * In a process of its own: the bundler takes 300 MB for a second, and left 10 MB of them in the process that called it.
+ */
 async function bundleConsole(): Promise<ConsoleBundle> {
-  const { outputs } = await Bun.build(CONSOLE_BUILD);
-  const built = await Promise.all(outputs.map(async (output) => [nameOf(output.path), await assetOf(output)] as const));
-  const assets = new Map(built.toSorted(([a], [b]) => (a < b ? -1 : 1)));
-  const named = (form: RegExp, kind: (typeof outputs)[number]['kind']) => {
-    // The kind matters: chunks can have the same name as the file that imports them.
-    const found = outputs.find((output) => output.kind === kind && form.test(nameOf(output.path)));
-    if (found === undefined) throw new Error(`The console bundle has no file that matches ${form.source}`);
-    return nameOf(found.path);
-  };
-  const entry = {
-    script: named(/^main-\w+\.js$/, 'entry-point'),
-    style: named(/^main-\w+\.css$/, 'asset'),
-    scheme: named(/^color-scheme-\w+\.js$/, 'entry-point'),
-  };
-  return { assets, entry };
-}
-
-const nameOf = (path: string) => path.replace(/^.*\//, '');
-
-async function assetOf(output: Blob): Promise<Asset> {
-  const plain = new Uint8Array(await output.arrayBuffer());
-  const [br, zipped] = await Promise.all([
-    promisify(brotliCompress)(plain, QUALITY),
-    promisify(gzip)(plain, { level: 9 }),
+  const builder = Bun.spawn([process.execPath, BUILDER], {
+    env: limitedEnvironment(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [bytes, words, code] = await Promise.all([
+    new Response(builder.stdout).arrayBuffer(),
+    new Response(builder.stderr).text(),
+    builder.exited,
   ]);
-  return { type: output.type, plain, br: new Uint8Array(br), gzip: new Uint8Array(zipped) };
+  if (code !== 0) throw new Error(`The bundler ended with ${builder.signalCode ?? `exit code ${code}`}: ${words}`);
+  return deserialize(bytes) as ConsoleBundle;
 }
 
 function readStored(folder: string): ConsoleBundle | null {

@@ -1,10 +1,11 @@
-import type { Deps } from '../deps.ts';
-import { ApiError } from '../platform/errors.ts';
-import { type ConsoleBundle, loadConsole } from './console-bundle.ts';
-import type { Handler } from './edge.ts';
-import { getRoute, type PathRoutes } from './rest.ts';
-import { completeProviderSignIn, listProviders, startProviderSignIn } from './provider-sign-in.ts';
-import { signIn, signOut } from './session.ts';
+import type { Deps } from '../../deps.ts';
+import { ApiError } from '../../platform/errors.ts';
+import type { ConsoleBundle } from './build.ts';
+import { loadConsole } from './bundle.ts';
+import type { Handler } from '../edge.ts';
+import { getRoute, type PathRoutes } from '../rest.ts';
+import { completeProviderSignIn, listProviders, startProviderSignIn } from '../provider-sign-in.ts';
+import { signIn, signOut } from '../session.ts';
 
 /** Files of this service only: no inline scripts or styles, no framing. */
 const POLICY = [

@@ -2,6 +2,7 @@ import { type Config, ConfigError, environmentOf, isPortSet } from '../platform/
 import type { ServiceRole } from '../../db/service-role.ts';
 import type { Deps } from '../deps.ts';
 import { openLog } from '../platform/log.ts';
+import { shrinkWhenIdle } from '../platform/memory/shrink-when-idle.ts';
 import { readSettings } from '../platform/settings-by-reference.ts';
 import { readWorkerFlags } from '../worker/worker-command.ts';
 import type { Bootstrapped } from './bootstrap.ts';
@@ -116,6 +117,8 @@ async function serve(
   shutdown.onEnd(() => flushRefusals(deps));
   const app = listenOn(createApp(deps), config);
   warmConsole(deps);
+  const shrinking = shrinkWhenIdle();
+  shutdown.onEnd(() => shrinking.stop());
   shutdown.onEnd(async () => {
     // Open responses get some time, but an endless download must not block the shutdown.
     await Promise.race([app.server?.stop(), Bun.sleep(5_000)]);

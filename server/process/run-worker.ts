@@ -1,6 +1,7 @@
 import { migrateDatabase } from '../../db/migrate.ts';
 import { closeDeps, createDeps } from '../deps.ts';
 import type { Config } from '../platform/config.ts';
+import { shrinkWhenIdle } from '../platform/memory/shrink-when-idle.ts';
 import { within } from '../platform/tracing/span.ts';
 import { sendHeartbeats } from '../platform/watched-process.ts';
 import { releaseDeadWorkers } from '../runs/worker-deaths.ts';
@@ -39,6 +40,8 @@ export async function runWorker(
   await releaseDeadWorkers(deps, flags.replaces);
   const worker = await startWorker(deps, flags);
   shutdown.onEnd(() => worker.stop());
+  const shrinking = shrinkWhenIdle();
+  shutdown.onEnd(() => shrinking.stop());
   heartbeats.ready();
 }
 

@@ -1,5 +1,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type * as prom from 'prom-client';
+
+// Not from the index of the package: it loads the default metrics, too, and with them @opentelemetry/api, 2 MB.
+const Counter = require('prom-client/lib/counter') as typeof prom.Counter;
+const Gauge = require('prom-client/lib/gauge') as typeof prom.Gauge;
+const Histogram = require('prom-client/lib/histogram') as typeof prom.Histogram;
+const Registry = require('prom-client/lib/registry') as typeof prom.Registry;
 
 /** A family whose values are measured when they are asked for. */
 export interface MetricFamily {
@@ -74,7 +80,7 @@ export function createMetrics(): Metrics {
 }
 
 /** What became of runs, counted by the worker that reports their end. */
-function runFamilies(registry: Registry) {
+function runFamilies(registry: prom.Registry) {
   const registers = [registry];
   return {
     runs: new Counter({
@@ -104,7 +110,7 @@ function runFamilies(registry: Registry) {
   };
 }
 
-function serviceFamilies(registry: Registry) {
+function serviceFamilies(registry: prom.Registry) {
   const registers = [registry];
   return {
     requests: new Histogram({
@@ -132,7 +138,7 @@ function serviceFamilies(registry: Registry) {
 /** How long the histogram of the event loop collects before a scrape empties it. */
 const WINDOW_MS = 10_000;
 
-function processFamilies(registry: Registry): void {
+function processFamilies(registry: prom.Registry): void {
   const registers = [registry];
   new Gauge({
     name: 'nodejs_eventloop_lag_seconds',
@@ -183,7 +189,7 @@ function processFamilies(registry: Registry): void {
 }
 
 /** Families that are measured with each scrape. What cannot be measured is left out, never shown as it was before. */
-function measuredFamilies(registry: Registry) {
+function measuredFamilies(registry: prom.Registry) {
   const sources = new Map<string, () => Promise<MetricFamily[]> | MetricFamily[]>();
   let shown = new Set<string>();
   let measuring: Promise<void> | null = null;
@@ -201,7 +207,7 @@ function measuredFamilies(registry: Registry) {
   };
 }
 
-function show(registry: Registry, { name, help, type, values }: MetricFamily): void {
+function show(registry: prom.Registry, { name, help, type, values }: MetricFamily): void {
   const labelNames = [...new Set(values.flatMap(({ labels = {} }) => Object.keys(labels)))];
   const settings = { name, help, labelNames, registers: [registry] };
   const metric = type === 'counter' ? new Counter(settings) : new Gauge(settings);

@@ -8,7 +8,7 @@ export function processorSeconds(pid: number): number {
 }
 
 /** Of all of its threads. pgrep would read all processes of the machine for each one. */
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   try {
     const tasks = readdirSync(`/proc/${pid}/task`);
     const listed = tasks.map((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8'));

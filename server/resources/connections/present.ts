@@ -12,11 +12,10 @@ const FAILING_AFTER = 3;
 
 /** A connection in its wire form. */
 export function presentConnection(record: ConnectionRecord, now: Date): ConnectionSchema {
-  const { connection, last_run, active_run_id, log_lag } = record;
-  const { next_verification_at, ...settings } = connection;
+  const { connection, next_verification_at, last_run, active_run_id, log_lag } = record;
   const schedule = presented(connection.schedule, connection.next_run_at);
   return {
-    ...settings,
+    ...connection,
     // A continuous connection has no ticks: its next run begins when the one before it ends.
     next_run_at: isContinuous(connection.schedule) ? null : connection.next_run_at,
     consistency_in_effect: canShowOneMoment(record) ? connection.consistency : 'stream',

@@ -67,13 +67,14 @@ const side = <Connector extends Columns<'id' | 'name' | 'connector_name' | 'stat
 
 /** The columns of a connection that responses show. */
 const { run_counter: _counter, deleted_at: _deleted, locked_from: _locked, ...known } = getTableColumns(connections);
-const { ticking_since: _ticking, delay_told_at: _told, ...shown } = known;
+const { ticking_since: _ticking, delay_told_at: _told, next_verification_at, ...shown } = known;
 
 /** Selects connections with everything in a response, in one statement. */
 const select = (db: Db) =>
   db
     .select({
       connection: shown,
+      next_verification_at,
       source: side(source),
       destination: side(destination),
       created_by: person(creator),
@@ -110,6 +111,7 @@ export const selectSummaries = (db: Db, where: SQL | undefined) =>
   db
     .select({
       connection: shown,
+      next_verification_at,
       source: side(source),
       destination: side(destination),
       last_run: lastRunJson,

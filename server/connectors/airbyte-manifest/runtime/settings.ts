@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import '../../contract/parameters.ts';
 import type { PythonFiles } from '../components/python-source.ts';
-import { parseManifest } from '../components/parse-manifest.ts';
 import { checkConfig, type Config, merged, misplacedSecrets } from '../spec/specification.ts';
 import type { ConnectorContext } from '../../contract/connector.ts';
+
+/** Loaded with its first use, as in `source.ts`. */
+const parsed = (text: string) =>
+  (require('../components/parse-manifest.ts') as typeof import('../components/parse-manifest.ts')).parseManifest(text);
 
 const values = z.record(z.string(), z.json());
 const MAX_CHARACTERS = 4_000_000;
@@ -23,7 +26,7 @@ export const AirbyteManifestConfig = z
       .min(1)
       .max(MAX_CHARACTERS)
       .superRefine((text, ctx) => {
-        const { problem } = parseManifest(text);
+        const { problem } = parsed(text);
         if (problem !== null) ctx.addIssue({ code: 'custom', message: problem });
       })
       .meta({
@@ -117,7 +120,7 @@ export function filesOf({ components, files = {} }: Pick<AirbyteManifestConfig, 
 
 /** What is wrong with a configuration, by the spec of its manifest. */
 export function configProblems(settings: Pick<AirbyteManifestConfig, 'manifest' | 'config' | 'secrets'>): string[] {
-  const { manifest } = parseManifest(settings.manifest);
+  const { manifest } = parsed(settings.manifest);
   if (manifest === null) return [];
   const misplaced = misplacedSecrets(manifest.specification, settings.config);
   return [

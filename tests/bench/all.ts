@@ -64,7 +64,7 @@ const BENCHES: Bench[] = [
   { file: 'xml.ts', args: [1_000_000] },
   { file: 'sent-rows.ts', args: [1_000_000, 100] },
   { file: 'initial-copy.ts', args: [] },
-  { file: 'binlog.ts', args: [100_000] },
+  { file: 'binlog.ts', args: [300_000] },
   { file: 'verify.ts', args: [1_000_000, 2] },
   { file: 'fan-out.ts', args: [400] },
   { file: 'start.ts', args: [3] },

@@ -1,5 +1,5 @@
 /**
- * `bun tests/bench/binlog.ts [rows=100000] [rounds=2]`: a run that reads changes from the binary log of MariaDB into
+ * `bun tests/bench/binlog.ts [rows=300000] [rounds=2]`: a run that reads changes from the binary log of MariaDB into
  * PostgreSQL, beside a MariaDB replica that applies the same changes. Both begin with all of them in the log. Processor
  * time depends less on what else the machine does.
  */
@@ -9,7 +9,7 @@ import { processorSeconds } from './processor-seconds.ts';
 import { median } from './report.ts';
 import { runToEnd, startService } from './service.ts';
 
-const ROWS = Number(process.argv[2] ?? 100_000);
+const ROWS = Number(process.argv[2] ?? 300_000);
 const ROUNDS = Number(process.argv[3] ?? 2);
 const GOAL = 0.8;
 const SHAPES = [

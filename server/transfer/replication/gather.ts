@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ReplicatedBatch } from '../../connectors/contract/connector.ts';
 
 /** What is read ahead while rows are applied: as much as a part. The sockets hold more of it, at less cost than rows do. */
@@ -46,7 +47,8 @@ class Ahead {
         const { done, value } = await items.next();
         if (done) return;
         this.#add(value);
-        await new Promise((resolve) => setImmediate(resolve));
+        // The consumer's answers arrive between two reads. A log that never waits would hold them up by 50 to 80 ms each.
+        await nextTurn();
       }
     } catch (error) {
       this.#failed = { error };

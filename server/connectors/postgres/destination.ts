@@ -156,9 +156,10 @@ async function openReplication(ctx: Context, targets: readonly ReplicationTarget
     const [{ schema, connection_id }] = placed as [PlacedTarget];
     const { rows } = await session.query(`select ${FLUSHES_ALONE}, ${comparesBytes(tables)}`);
     const [flushesAlone, comparable] = rows[0]!.map((cell) => cell === 't');
+    const usesKeys = comparable && writers.every(({ takesTurns }) => takesTurns);
     const first = new ReplicationSession(transaction, writers, {
       foreignKeys,
-      keys: tables.map((target) => (comparable ? exactKey(target) : null)),
+      keys: tables.map((target) => (usesKeys ? exactKey(target) : null)),
       states: { schema, connection_id },
     });
     return new PgReplicationWriter(first, () => openBeside(ctx), flushesAlone!);

@@ -201,7 +201,7 @@ export class CopyLoad implements TurnLoad {
 
   /** Within `ahead`. */
   async mergeAhead(): Promise<OneMerged | null> {
-    const merged = (await this.#load.completeAhead?.(this.session)) ?? null;
+    const merged = (await this.#load.mergeAhead?.(this.session)) ?? null;
     this.#ahead = merged && { updated: merged.updated, deleted: merged.deleted };
     return merged;
   }

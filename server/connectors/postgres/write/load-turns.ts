@@ -1,6 +1,6 @@
 import type { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import type { RowLoad } from '../../kits/sql/writer.ts';
-import { type AheadLoad, completeBeside } from './merge/beside-commit.ts';
+import { type AheadLoad, BesideCommits } from './merge/beside-commit.ts';
 
 export type TurnLoad = RowLoad & AheadLoad;
 
@@ -17,10 +17,7 @@ export class LoadTurns<Load extends TurnLoad> implements RowLoad {
   #alone = false;
   /** The load whose commit is under way, and that commit. */
   #committing: { load: Load; done: Promise<void> } | null = null;
-  /** What the next commit waits for. */
-  #ahead: Promise<void> = Promise.resolve();
-  /** Merges side by side were in one another's way: that costs time, and it would happen again. */
-  #collided = false;
+  readonly #beside = new BesideCommits();
   #closed = false;
 
   constructor(
@@ -62,7 +59,7 @@ export class LoadTurns<Load extends TurnLoad> implements RowLoad {
 
   async commit(...given: Parameters<RowLoad['commit']>): Promise<void> {
     const load = this.#current;
-    const done = this.#ahead.then(() => load.commit(...given));
+    const done = this.#beside.completed.then(() => load.commit(...given));
     this.#committing = { load, done };
     await done;
     this.#committing = null;
@@ -71,12 +68,7 @@ export class LoadTurns<Load extends TurnLoad> implements RowLoad {
   /** Brings what was copied into place while the commit before it is under way. The next call is `commit`. */
   completeAhead(): void {
     const before = this.#committing;
-    if (!before || before.load === this.#current || this.#collided) return;
-    // What fails here fails in the commit, too.
-    this.#ahead = completeBeside(this.#current, before.done).then(
-      (completed) => void (this.#collided ||= !completed),
-      () => {},
-    );
+    if (before && before.load !== this.#current) this.#beside.complete(this.#current, before.done);
   }
 
   async close(): Promise<void> {

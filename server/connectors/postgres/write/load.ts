@@ -42,7 +42,7 @@ export interface Load {
    */
   complete(session: PgSession, rejects: Rejects | null): Promise<Completed>;
   /** `complete` while a commit before it is under way in another session (merge/merge-ahead.ts). Absent: it has to wait. */
-  completeAhead?(session: PgSession): Promise<OneMerged | null>;
+  mergeAhead?(session: PgSession): Promise<OneMerged | null>;
   /** A row that could not be copied exists at the source; absent: what was not copied stays as it is. */
   present?(session: PgSession, row: readonly Cell[]): Promise<void>;
 }
@@ -157,7 +157,7 @@ function merge(target: PgTarget): Load {
       return { into: stage.relation, freeze: false };
     },
     complete: (session, rejects) => mergeRows({ session, target, stage }, rejects),
-    completeAhead: (session) => mergeAhead(session, { target, stage }),
+    mergeAhead: (session) => mergeAhead(session, { target, stage }),
     ...(stage.complete && {
       present: (session: PgSession, row: readonly Cell[]) => stageAsItIs({ session, target, stage }, row),
     }),

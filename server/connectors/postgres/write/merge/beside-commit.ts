@@ -13,12 +13,33 @@ export interface AheadLoad {
   undoAhead(): Promise<void>;
 }
 
+/** Loads of one writer that are completed beside the commit before theirs. */
+export class BesideCommits {
+  /** They were in one another's way: that costs time, and it would happen again. */
+  #collided = false;
+  #completed: Promise<void> = Promise.resolve();
+
+  /** Begins to complete a load while `before`, a commit, is under way. */
+  complete(load: AheadLoad, before: Promise<unknown>): void {
+    if (this.#collided) return;
+    this.#completed = completeBeside(load, before).then(
+      (completed) => void (this.#collided = !completed),
+      // What fails here fails in the commit, too.
+      () => {},
+    );
+  }
+
+  /** What the commit of that load waits for. */
+  get completed(): Promise<void> {
+    return this.#completed;
+  }
+}
+
 /**
- * Completes a load while `before`, a commit, is under way, and resolves at its end. That commit never waits for the load for
- * long, which is undone then.
- * @returns false: they were in one another's way, so the rows are not in place
+ * Resolves at the end of the commit, which never waits for the load for long: the load is undone then.
+ * @returns false: the rows are not in place
  */
-export async function completeBeside(load: AheadLoad, before: Promise<unknown>): Promise<boolean> {
+async function completeBeside(load: AheadLoad, before: Promise<unknown>): Promise<boolean> {
   const ended = before.then(
     () => true,
     () => true,

@@ -1,6 +1,6 @@
 import type { Batch, ReplicationWriter, StreamState, WriteCounts } from '../../../contract/connector.ts';
 import type { PgSession } from '../../connection/session.ts';
-import { completeBeside } from '../merge/beside-commit.ts';
+import { BesideCommits } from '../merge/beside-commit.ts';
 import type { CommitOptions, ReplicationSession } from './session.ts';
 
 /**
@@ -19,10 +19,7 @@ export class PgReplicationWriter implements ReplicationWriter {
   /** The commit that is under way. `staged`: it merges for a while. */
   #committing: { session: ReplicationSession; staged: boolean; done: Promise<unknown> } | null = null;
   #closed = false;
-  /** What the next commit waits for. */
-  #ahead: Promise<void> | null = null;
-  /** Merges side by side were in one another's way: that costs time, and it would happen again. */
-  #collided = false;
+  readonly #beside = new BesideCommits();
 
   constructor(
     first: ReplicationSession,
@@ -49,13 +46,9 @@ export class PgReplicationWriter implements ReplicationWriter {
 
   mergeAhead(): void {
     const before = this.#committing;
-    if (!before || before.session === this.#current || this.#collided) return;
+    if (!before || before.session === this.#current) return;
     if (!this.#current.hasStaged || !this.#current.isDisjointFrom(before.session)) return;
-    this.#ahead = completeBeside(this.#current, before.done).then(
-      (completed) => void (this.#collided ||= !completed),
-      // What fails here fails in the commit, too.
-      () => {},
-    );
+    this.#beside.complete(this.#current, before.done);
   }
 
   commit(states: readonly (StreamState | null)[], all = false): Promise<Map<number, WriteCounts>> {
@@ -74,10 +67,9 @@ export class PgReplicationWriter implements ReplicationWriter {
   }
 
   async #commit(states: readonly (StreamState | null)[], options: CommitOptions): Promise<Map<number, WriteCounts>> {
-    const [session, ahead] = [this.#current, this.#ahead];
-    this.#ahead = null;
+    const session = this.#current;
     const staged = session.hasStaged;
-    const done = ahead ? ahead.then(() => session.commit(states, options)) : session.commit(states, options);
+    const done = this.#beside.completed.then(() => session.commit(states, options));
     this.#committing = { session, staged, done };
     try {
       return await done;

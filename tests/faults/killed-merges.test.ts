@@ -52,7 +52,7 @@ describe('two merges side by side', () => {
   const hasCommitted = async (id: string) => ((await streamRun(id))?.rows_loaded ?? 0) > 0;
   const steps = [
     ['the first one waits, the second one is done', 2, mergedAhead],
-    ['some are committed', null, hasCommitted],
+    ['some are committed', ROWS, hasCommitted],
     [
       'the second one waits, the first one is committed',
       500,
@@ -65,7 +65,8 @@ describe('two merges side by side', () => {
       const { start } = await pipeline();
       const first = spawnWorker(service, { CHECKPOINT_KB });
       const id = await target.begin(async (holder) => {
-        if (locked !== null) await holder.unsafe(`select from changes where id = ${locked} for update`);
+        // So the run cannot end before its worker does.
+        await holder.unsafe(`select from changes where id = ${locked} for update`);
         const run = await start();
         await until(() => reached(run));
         first.kill('SIGKILL');

@@ -84,6 +84,7 @@ export const AUDITED: readonly AuditedTable[] = [
       'committed_version',
       'cursor_updated_at',
       'loaded_columns',
+      'loaded_details',
       'row_count_last_run',
       'fresh_at',
       'written_table',

@@ -153,6 +153,12 @@ export interface ColumnHistory {
   dialect: string | null;
 }
 
+/** By the id of each. */
+export interface DetailHistory {
+  partitions: Record<string, [name: string, file: string]>;
+  enum_labels: Record<string, string>;
+}
+
 /** What a connection does with one stream of its source. */
 export const connectionStreams = pgTable(
   'connection_streams',
@@ -187,6 +193,8 @@ export const connectionStreams = pgTable(
     cursor_updated_at: instant('cursor_updated_at'),
     /** The types with which each column of the destination was last written, by name. */
     loaded_columns: jsonb('loaded_columns').$type<Record<string, ColumnHistory>>(),
+    /** `details` of the stream at the start of the last run. */
+    loaded_details: jsonb('loaded_details').$type<DetailHistory>(),
     row_count_last_run: bigint('row_count_last_run', { mode: 'number' }),
     /** The table has everything that the source had at this moment; null: not loaded since it was given this name. */
     fresh_at: instant('fresh_at'),

@@ -60,17 +60,22 @@ async function upToDate(
   if (found === undefined) return known;
   const live = found && applyOverrides(found, overrides);
   const changes = diffStream(schema, live);
-  if (changes.length === 0) return known;
+  if (changes.length === 0) return withDetails(known, found);
   const broken = changes.filter((change) => judge(change, stream) === 'breaking');
   if (broken.length > 0 || !found) throw new SideError('source', asError(claim.connection, broken));
   attempt.note('schema_changed', `The schema has changed at the source: ${changesText(changes)}`);
-  await deps.db.transaction((tx) => storeStream(tx, claim.source, found));
+  const { details: _, ...stored } = found;
+  await deps.db.transaction((tx) => storeStream(tx, claim.source, stored));
   const [row] = await deps.db
     .select({ fields: connectionStreams.fields })
     .from(connectionStreams)
     .where(eq(connectionStreams.id, stream.id));
-  return loadStream(deps, { ...claim, stream: { ...claim.stream, ...row } });
+  return withDetails(await loadStream(deps, { ...claim, stream: { ...claim.stream, ...row } }), found);
 }
+
+/** They change without a change of the schema, so the catalog does not keep them. */
+const withDetails = (known: Loaded, found: StreamSchema | null): Loaded =>
+  found?.details ? { ...known, schema: { ...known.schema, details: found.details } } : known;
 
 /** Refuses to read past changes that wait for a review: a user may still accept fields that this run would skip. */
 async function refuseUnreviewed({ deps, claim }: InUse, { schema, stream, has_changes }: Loaded): Promise<void> {

@@ -6,12 +6,20 @@ import type { Attempt } from './attempt.ts';
 import type { Claim } from '../runs/claim-stream.ts';
 import { givesChanges } from '../pipeline/stream-defaults.ts';
 import type { TransferPlan } from '../pipeline/transfer-plan.ts';
+import { detailsAfter } from './silent-changes.ts';
 
-/** Stores the types that the columns were written with, so that the next run can detect changes. */
-export async function recordColumns(db: Db, { stream }: Pick<Claim, 'stream'>, plan: TransferPlan): Promise<void> {
+/** Stores the types that the columns were written with, and the details of the source, so that the next run can detect changes. */
+export async function recordLoaded(
+  db: Db,
+  { stream, run }: Pick<Claim, 'stream' | 'run'>,
+  { schema, plan }: { schema: StreamSchema; plan: TransferPlan },
+): Promise<void> {
   const loaded_columns = columnsAfter({ stream }, plan);
-  if (Bun.deepEquals(loaded_columns, stream.loaded_columns ?? {})) return;
-  await db.update(connectionStreams).set({ loaded_columns }).where(eq(connectionStreams.id, stream.id));
+  const loaded_details = run.custom_run_plan_id === null ? detailsAfter(schema) : stream.loaded_details;
+  const before = { loaded_columns: stream.loaded_columns ?? {}, loaded_details: stream.loaded_details };
+  const after = { loaded_columns, loaded_details };
+  if (Bun.deepEquals(after, before)) return;
+  await db.update(connectionStreams).set(after).where(eq(connectionStreams.id, stream.id));
 }
 
 /** The history of all columns once the plan's are visible. */

@@ -21,12 +21,13 @@ import {
 import { recordCheckpoint } from '../runs/claim-stream.ts';
 import { reportLost } from '../runs/snapshot/lost-keepers.ts';
 import { isSnapshotLost, joinMoment } from './one-moment/join-snapshot.ts';
-import { columnsAfter, recordColumns, targetColumns, warnAboutColumns } from './column-history.ts';
+import { columnsAfter, recordLoaded, targetColumns, warnAboutColumns } from './column-history.ts';
 import { requireDisk } from '../connector-runtime/files-root.ts';
 import { openConnector } from '../connector-runtime/open-connector.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
 import { loadCurrentStream } from '../catalog/resolve-stream.ts';
 import { guardDeliveries } from './delivery-log.ts';
+import { warnAboutSilentChanges } from './silent-changes.ts';
 import { openDifferences } from './sent-rows/open.ts';
 import { refuseUnknownCommit, resumeState } from './destination-position.ts';
 import { earlierOf, type LookbackWindow, lookbackWindow } from './lookback-window.ts';
@@ -131,6 +132,7 @@ export async function prepareStream(
   const { schema, stream } = await loadCurrentStream(attempt, source.connector, source.ctx);
   const plan = await onSide('source', async () => planTransfer({ source: source.connector, schema, stream }));
   warnAboutColumns(attempt, schema, plan);
+  warnAboutSilentChanges(attempt, schema, plan);
   requireSound(stream, { schema, destination });
   const window = windowFor(attempt, hasDateCursor(schema, stream));
   const about = { claim, schema, stream, destination };
@@ -178,7 +180,7 @@ async function transfer(input: Transfer): Promise<Moved> {
   if (input.publish_with !== null) return readyOf(attempt, input.plan, counts);
   input.state_version += 1;
   if (!(await recordCommit(input, last, counts))) return null;
-  await recordColumns(attempt.deps.db, attempt.claim, input.plan);
+  await recordLoaded(attempt.deps.db, attempt.claim, { schema: input.request.stream, plan: input.plan });
   await confirmChanges(attempt, input, last);
   return SUCCEEDED;
 }

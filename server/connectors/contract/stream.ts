@@ -31,6 +31,32 @@ export interface StreamSchema {
    * itself, whatever `pushdown` declares: it must distinguish a filtered row from a deleted one.
    */
   change_log?: boolean;
+  /** What changes rows without a trace in a log or a cursor. Only `describe` finds it. */
+  details?: StreamDetails;
+}
+
+export interface StreamDetails {
+  partitions: Partition[];
+  enum_labels: EnumLabel[];
+}
+
+/** A part of a table that can leave it or join it with all its rows. */
+export interface Partition {
+  /** Stays the same when it is renamed. */
+  id: string;
+  name: string;
+  /** Another one once its rows were removed or written anew as a whole. */
+  file: string;
+  /** It existed before it joined the table, so it may have brought rows. */
+  attached: boolean;
+}
+
+/** A value of the enum type of a column. */
+export interface EnumLabel {
+  /** Stays the same when it is renamed. */
+  id: string;
+  column: string;
+  label: string;
 }
 
 export interface Field {

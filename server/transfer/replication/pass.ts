@@ -7,7 +7,7 @@ import type {
   WriteCounts,
 } from '../../connectors/contract/connector.ts';
 import { type Attempt, WorkerStopping } from '../attempt.ts';
-import { recordColumns } from '../column-history.ts';
+import { recordLoaded } from '../column-history.ts';
 import { openSides, recordCommitted } from '../move-stream.ts';
 import { CheckpointPace } from '../pace/checkpoint-pace.ts';
 import { recordFreshness } from '../../runs/log/freshness.ts';
@@ -386,7 +386,7 @@ async function finish(
   records.flushed();
   await records.end();
   for (const [at, { attempt }] of members.entries()) noteCommit(attempt, counts[at]!, ended);
-  for (const { attempt, prepared } of members) await recordColumns(attempt.deps.db, attempt.claim, prepared.plan);
+  for (const { attempt, prepared } of members) await recordLoaded(attempt.deps.db, attempt.claim, prepared);
   const attempts = members.map(({ attempt }) => attempt);
   const streams = request.streams.map((one, at) => ({ ...one, state: states[at] ?? null }));
   const { connector: source, ctx: sourceContext } = sides.source;

@@ -3,7 +3,7 @@ import type { ByteStream, StreamState, TableCopies, Writer } from '../../connect
 import { recordCheckpoint } from '../../runs/claim-stream.ts';
 import { type Attempt, WorkerStopping } from '../attempt.ts';
 import { byteMapper, counted, sharedFormat, takingAll } from '../byte-lane.ts';
-import { recordColumns } from '../column-history.ts';
+import { recordLoaded } from '../column-history.ts';
 import { openSides, type PreparedStream, stateVersion } from '../move-stream.ts';
 import { prefetch } from '../pace/prefetch.ts';
 import { AttemptsFailed, withAttempts } from './attempts-failed.ts';
@@ -144,7 +144,7 @@ async function copyTable(
     Object.assign(attempt.progress, counts);
     const state_version = stateVersion(attempt, writer) + 1;
     if (!(await recordCheckpoint(deps.db, claim, { state, state_version, counts }))) throw lost();
-    await recordColumns(deps.db, claim, prepared.plan);
+    await recordLoaded(deps.db, claim, prepared);
   } finally {
     await writer.abort().catch((failed) => deps.log.warn({ err: failed }, 'writer could not be aborted'));
   }

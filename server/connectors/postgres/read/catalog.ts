@@ -7,6 +7,7 @@ import type { PostgresSourceConfig } from '../connection/settings.ts';
 import { literal } from '../connection/sql.ts';
 import { DIALECT, logicalType } from '../connection/types.ts';
 import type { Row } from '../connection/result.ts';
+import { detailsOf, OF_TYPE } from './details.ts';
 
 /** Schemas that belong to users, not to the system. */
 export const USER_SCHEMAS = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
@@ -25,7 +26,7 @@ const READABLE = `c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartitio
 /**
  * One row per column: schema, table, kind, comment, column, type, base type, not null, place in the primary key, replica
  * identity, place in the index of that, generated, collation that treats different texts as equal, can be
- * published as it reads, key that is checked at once.
+ * published as it reads, key that is checked at once, values of an enum type (of one table only).
  */
 const columnsQuery = (schemas: string[], table?: string) => `
   select n.nspname, c.relname, c.relkind, obj_description(c.oid, 'pg_class'), a.attname,
@@ -35,7 +36,7 @@ const columnsQuery = (schemas: string[], table?: string) => `
          array_position(ri.indkey::int2[], a.attnum), a.attgenerated <> '', not co.collisdeterministic,
          c.relpersistence = 'p' and (c.relkind = 'p' or c.relkind = 'r' and not exists
            (select from pg_inherits h where h.inhparent = c.oid)),
-         i.indimmediate
+         i.indimmediate, ${table === undefined ? 'null' : `exists (select from pg_enum e where ${OF_TYPE})`}
     from pg_class c
     join pg_namespace n on n.oid = c.relnamespace
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -73,6 +74,7 @@ export async function discoverStreams(
   const visible = rows.filter(([, table]) => !isReserved(table!));
   const tables = groupRows(visible, ([schema, table]) => [schema, table]);
   const found = tables.map((columns) => (logical && loggedStreamOf(columns)) || streamOf(columns));
+  if (only && found[0]) found[0].details = await detailsOf(session, only, visible);
   return [...found, ...datasets];
 }
 

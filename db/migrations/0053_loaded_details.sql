@@ -1,0 +1,1 @@
+ALTER TABLE "connection_streams" ADD COLUMN "loaded_details" jsonb;

@@ -63,7 +63,9 @@ function rewrittenIn(known: DetailHistory['partitions'], partitions: readonly Pa
   const rewritten = kept.filter(({ id, file }) => known[id]![1] !== file);
   // Of the whole table, the log tells, or the new types of its columns do.
   const isWhole = kept.length > 1 && rewritten.length === kept.length;
-  return isWhole ? [] : rewritten.map(({ name }) => name);
+  // It may have been unlogged while it got its first rows.
+  const since = partitions.filter((one) => !known[one.id] && !one.attached && one.rewritten);
+  return [...(isWhole ? [] : rewritten), ...since].map(({ name }) => name);
 }
 
 function renamedLabels(

@@ -84,6 +84,12 @@ describe('partitions of a table whose log is followed', () => {
     ['detached or dropped', 'first', 'alter table sales detach partition first'],
     ['detached or dropped', 'second', 'drop table second'],
     ['truncated or rewritten', 'first', 'truncate first'],
+    [
+      'truncated or rewritten',
+      'third',
+      `create unlogged table third partition of sales for values from (20) to (30); insert into sales values (3, 20);
+       alter table third set logged`,
+    ],
   ])('%s: %s is told of, and its rows stay', async (what, name, ddl) => {
     const connection = await sales();
     await sql(`set search_path = ${schema}; ${ddl}`);
@@ -97,6 +103,23 @@ describe('partitions of a table whose log is followed', () => {
     await sql(`truncate ${schema}.sales`);
     const second = await run(connection);
     expect([second.status, told(second), await rows()]).toEqual(['succeeded', [], []]);
+  });
+
+  test.each([
+    ['an unlogged partition', 'create unlogged table third partition of sales for values from (20) to (30)'],
+    [
+      'an unlogged partition below another one',
+      `create table tree partition of sales for values from (50) to (60) partition by range (day);
+      create unlogged table leaf partition of tree for values from (50) to (60)`,
+    ],
+  ])('%s fails the stream until it is logged', async (_, ddl) => {
+    const connection = await sales();
+    await sql(`set search_path = ${schema}; ${ddl}; insert into sales values (3, 3)`);
+    const failed = await run(connection);
+    expect(failed.stream.error).toMatchObject({ code: 'table_not_logged', type: 'config_error' });
+    const name = ddl.includes('leaf') ? 'leaf' : 'third';
+    await sql(`alter table ${schema}.${name} set logged`);
+    expect([(await run(connection)).status, await rows()]).toEqual(['succeeded', [1, 2, 3]]);
   });
 
   test('a subtree that is attached with its partitions is told of', async () => {

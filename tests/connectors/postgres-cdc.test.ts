@@ -14,10 +14,14 @@ describe('discovery', () => {
       create table whole (id int); alter table whole replica identity full;
       create table silent (id int primary key); alter table silent replica identity nothing;
       create table postponed (id int primary key deferrable, name text); create unlogged table unlogged (id int primary key);
-      create table parent (id int primary key); create table child (primary key (id)) inherits (parent)`);
+      create table parent (id int primary key); create table child (primary key (id)) inherits (parent);
+      create table parted (id int primary key) partition by list (id); create table one partition of parted for values in (1);
+      create table mixed (id int primary key) partition by list (id);
+      create table tree partition of mixed for values in (1, 2) partition by list (id);
+      create unlogged table leaf partition of tree for values in (1)`);
     const streams = await postgresSource.discover(context().ctx);
     const logged = streams.filter((stream) => stream.change_log).map(({ name }) => name);
-    expect(logged.toSorted()).toEqual(['child', 'keyed', 'whole']);
+    expect(logged.toSorted()).toEqual(['child', 'keyed', 'parted', 'whole']);
     const keyed = await discovered('keyed');
     expect(keyed.fields.map(({ path }) => path[0])).toEqual([
       'id',

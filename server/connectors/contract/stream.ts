@@ -47,6 +47,8 @@ export interface Partition {
   name: string;
   /** Another one once its rows were removed or written anew as a whole. */
   file: string;
+  /** That has happened since it was created. */
+  rewritten: boolean;
   /** It existed before it joined the table, so it may have brought rows. */
   attached: boolean;
 }

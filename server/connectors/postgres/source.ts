@@ -11,7 +11,7 @@ import { ConfigurationError } from '../contract/errors.ts';
 import { fixOf } from '../contract/fixes.ts';
 import { fromClause, isIncremental, where } from '../kits/sql/request.ts';
 import { goneOrRefused } from '../kits/sql/table-access.ts';
-import { discoverStreams, readableSchemas } from './read/catalog.ts';
+import { discoverStreams, hasLog, readableSchemas } from './read/catalog.ts';
 import { databases, serverCheck } from './connection/check.ts';
 import { grantsToRead, rightsToRead } from './connection/grants.ts';
 import { datasetStreams } from './read/datasets.ts';
@@ -20,7 +20,7 @@ import { readChanges } from './cdc/read-changes.ts';
 import { confirmReplication, leaveReplication, readReplication } from './cdc/read-replication.ts';
 import { coversLsn, markLog } from './cdc/marks.ts';
 import { canCopy, copyTables } from './cdc/table-copies.ts';
-import { assertLogical, identityMissing } from './cdc/table-shape.ts';
+import { assertLogical, identityMissing, notLogged } from './cdc/table-shape.ts';
 import { canCopyIncrement, copyIncrement } from './read/incremental-copy.ts';
 import { compareOrigins, findOrigin } from './read/origin.ts';
 import { begin } from './read/read-transaction.ts';
@@ -65,10 +65,11 @@ export const postgresSource = defineSource<PostgresSourceConfig>({
   discover: (ctx) => withSession(ctx, { phase: 'setup' }, (session) => discoverStreams(ctx, session)),
   describe: (ctx, stream) =>
     withSession(ctx, { phase: 'run', reads_catalog: true }, async (session) => {
-      const [found] = await discoverStreams(ctx, session, { namespace: stream.namespace ?? '', name: stream.name });
+      const about = { namespace: stream.namespace ?? '', name: stream.name };
+      const [found] = await discoverStreams(ctx, session, about);
       // Names the cause, instead of reporting the columns of the log as missing.
       if (found && stream.change_log && !found.change_log && ctx.config.replication === 'logical') {
-        throw identityMissing(stream.name);
+        throw (await hasLog(session, about)) ? identityMissing(stream.name) : notLogged(stream.name);
       }
       const table = relation(stream.namespace ?? 'public', stream.name);
       return found ?? goneOrRefused(session.query(`select 1 from ${table} limit 0`));

@@ -121,6 +121,13 @@ export const identityMissing = (table: string) =>
       'Add a primary key, or run ALTER TABLE … REPLICA IDENTITY FULL',
   );
 
+export const notLogged = (table: string) =>
+  new ConfigurationError(
+    'table_not_logged',
+    `The log no longer has all changes of ${table}: the table or one of its partitions is unlogged or foreign, or another table inherits from it. ` +
+      'Undo that and reset the cursor, or deselect the stream',
+  );
+
 /** Checks that the log identifies deleted and changed rows by the key. */
 function assertIdentity({ stream, primary_key }: ReadRequest, logged: ReadonlySet<string>): void {
   if (logged.size === 0) throw identityMissing(stream.name);

@@ -8,6 +8,7 @@ import { literal } from '../connection/sql.ts';
 import { DIALECT, logicalType } from '../connection/types.ts';
 import type { Row } from '../connection/result.ts';
 import { detailsOf, OF_TYPE } from './details.ts';
+import { tablesWithUnloggedParts } from './partitions.ts';
 
 /** Schemas that belong to users, not to the system. */
 export const USER_SCHEMAS = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'";
@@ -23,6 +24,10 @@ const READABLE = `c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartitio
   and has_schema_privilege(n.oid, 'usage') and has_any_column_privilege(c.oid, 'select')
   and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
 
+/** Whether the log has the changes of table `c`, if it has those of its partitions. */
+const IS_LOGGED = `c.relpersistence = 'p' and (c.relkind = 'p' or c.relkind = 'r' and not exists
+  (select from pg_inherits h where h.inhparent = c.oid))`;
+
 /**
  * One row per column: schema, table, kind, comment, column, type, base type, not null, place in the primary key, replica
  * identity, place in the index of that, generated, collation that treats different texts as equal, can be
@@ -34,8 +39,7 @@ const columnsQuery = (schemas: string[], table?: string) => `
          case when t.typtype = 'd' then format_type(t.typbasetype, t.typtypmod) end,
          a.attnotnull, array_position(i.indkey::int2[], a.attnum), c.relreplident,
          array_position(ri.indkey::int2[], a.attnum), a.attgenerated <> '', not co.collisdeterministic,
-         c.relpersistence = 'p' and (c.relkind = 'p' or c.relkind = 'r' and not exists
-           (select from pg_inherits h where h.inhparent = c.oid)),
+         ${IS_LOGGED},
          i.indimmediate, ${table === undefined ? 'null' : `exists (select from pg_enum e where ${OF_TYPE})`}
     from pg_class c
     join pg_namespace n on n.oid = c.relnamespace
@@ -73,9 +77,23 @@ export async function discoverStreams(
   const logical = ctx.config.replication === 'logical';
   const visible = rows.filter(([, table]) => !isReserved(table!));
   const tables = groupRows(visible, ([schema, table]) => [schema, table]);
-  const found = tables.map((columns) => (logical && loggedStreamOf(columns)) || streamOf(columns));
+  const unlogged = logical && visible.some(isPartitioned) ? await tablesWithUnloggedParts(session) : [];
+  const isWhole = ([row]: Row[]) => !unlogged.some(({ namespace, name }) => namespace === row![0] && name === row![1]);
+  const found = tables.map((columns) => (logical && isWhole(columns) && loggedStreamOf(columns)) || streamOf(columns));
   if (only && found[0]) found[0].details = await detailsOf(session, only, visible);
   return [...found, ...datasets];
+}
+
+const isPartitioned = (row: Row) => row[2] === 'p';
+
+/** Whether the log has all changes of the table. */
+export async function hasLog(session: PgSession, table: { namespace: string; name: string }): Promise<boolean> {
+  const { rows } = await session.query(
+    `select ${IS_LOGGED} from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = ${literal(table.namespace)} and c.relname = ${literal(table.name)}`,
+  );
+  const unlogged = await tablesWithUnloggedParts(session);
+  return rows[0]?.[0] === 't' && !unlogged.some((one) => Bun.deepEquals(one, table));
 }
 
 function streamOf(rows: Row[]): StreamSchema {

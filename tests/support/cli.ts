@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterAll } from 'bun:test';
 import { until } from './until.ts';
 
-export const CLI = join(import.meta.dir, '../../client/cli/main.ts');
+/** Compiled in check: see service-bundle.ts. */
+export const CLI = process.env.CLI_BUNDLE ?? join(import.meta.dir, '../../client/cli/main.ts');
 const WAITED_MS = 20_000;
 
 export interface Ended {

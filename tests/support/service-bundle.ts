@@ -4,8 +4,9 @@ import { pathToFileURL } from 'node:url';
 import type { BunPlugin } from 'bun';
 
 /**
- * The service as one file of compiled code, for the processes that tests start: a worker is ready in half of the processor
- * time that it takes with a thousand sources. Made once per check; without it, these processes start from the sources.
+ * The service and the command line as a file of compiled code each, for the processes that tests start: they are ready in
+ * half of the processor time that it takes with a thousand sources. Made once per check; without them, these processes
+ * start from the sources.
  */
 
 const ROOT = join(import.meta.dir, '../..');
@@ -15,25 +16,33 @@ const BUNDLES = join(ROOT, 'node_modules/.cache');
 const OUTSIDE = ['*.node', '@duckdb/*', 'cpu-features', 'jq-wasm', 'pyodide', 'sharp', 'ssh2'];
 
 export interface ServiceBundle {
-  /** The setting by which the processes of the tests find it. */
-  env: { SERVICE_BUNDLE: string };
+  /** The setting by which the tests and their processes find them. */
+  env: { SERVICE_BUNDLE: string; CLI_BUNDLE: string };
   remove(): void;
 }
 
 export async function bundleService(): Promise<ServiceBundle> {
   mkdirSync(BUNDLES, { recursive: true });
   const folder = mkdtempSync(join(BUNDLES, 'service-'));
-  await Bun.build({
-    entrypoints: [join(ROOT, 'server/process/main.ts')],
-    target: 'bun',
-    format: 'cjs',
-    bytecode: true,
-    outdir: folder,
-    external: OUTSIDE,
-    plugins: [atTheirPlaces],
-  });
+  const bundled = async (program: string, entry: string) => {
+    const outdir = join(folder, program);
+    await Bun.build({
+      entrypoints: [join(ROOT, entry)],
+      target: 'bun',
+      format: 'cjs',
+      bytecode: true,
+      outdir,
+      external: OUTSIDE,
+      plugins: [atTheirPlaces],
+    });
+    return join(outdir, 'main.js');
+  };
+  const [SERVICE_BUNDLE, CLI_BUNDLE] = await Promise.all([
+    bundled('service', 'server/process/main.ts'),
+    bundled('cli', 'client/cli/main.ts'),
+  ]);
   return {
-    env: { SERVICE_BUNDLE: join(folder, 'main.js') },
+    env: { SERVICE_BUNDLE, CLI_BUNDLE },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

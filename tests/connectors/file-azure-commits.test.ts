@@ -6,7 +6,7 @@ import { Container } from '../../server/connectors/kits/files/stores/azure/conta
 import { startAzure } from '../support/azurite.ts';
 import { limitHangs } from '../support/hangs.ts';
 import { remoteContext } from './file-support.ts';
-import { batch, load, objectPlace, testCommits, testDroppedUpload } from './table-commits.ts';
+import { load, objectPlace, testCommits, testDroppedUpload, WIDE_ROWS, wideBatch } from './table-commits.ts';
 
 limitHangs();
 
@@ -44,11 +44,10 @@ test('an overwrite in several blocks, with a shared access signature, replaces e
   const here = place({}, { ...keyless, sas_token: azure.sas('rlcwd') });
   await load(here.open({ fence: 1 }));
   const writer = await here.open({ fence: 2, mode: 'overwrite', stream_run_id: 'other' });
-  const ids = Array.from({ length: 900_000 }, (_row, id) => id);
-  for (let from = 0; from < ids.length; from += 50_000) await writer.write(batch(...ids.slice(from, from + 50_000)));
+  for (let from = 0; from < WIDE_ROWS; from += 20_000) await writer.write(wideBatch(from, from + 20_000));
   await writer.finish(null);
   const rows = await here.rows();
-  expect([rows.length, new Set(rows).size]).toEqual([ids.length, ids.length]);
+  expect([rows.length, new Set(rows).size]).toEqual([WIDE_ROWS, WIDE_ROWS]);
   here.cleanUp();
 });
 

@@ -9,6 +9,7 @@ import { encodeCopyText } from '../../server/connectors/cells/copy-text.ts';
 import { readRows } from './reading.ts';
 import { s3Target, TWO } from './s3-target.ts';
 import { limitHangs } from '../support/hangs.ts';
+import { spread } from '../support/thorough.ts';
 import { contextOf } from './places.ts';
 
 limitHangs();
@@ -145,7 +146,7 @@ test('a long stream becomes several files, which one commit makes visible', asyn
   expect(readdirSync(root).filter((name) => name.startsWith('.'))).toEqual([]);
 });
 
-test.each([4_000, 200_000, 1_500_000])(
+test.each(spread([4_000, 200_000, 1_500_000], 2))(
   'as bytes: rows of %d characters fit into the memory of the engine',
   async (width) => {
     const count = Math.ceil(80_000_000 / width);

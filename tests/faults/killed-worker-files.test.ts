@@ -9,6 +9,9 @@ import { sshdMissing, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import { spawnWorker } from '../support/worker-process.ts';
 
+/** Of 20 kB: two checkpoints, and the file of the first one is uploaded in parts. */
+const ROWS = 800;
+
 const service = await testDeps();
 const [s3, sshd] = [await startS3(), await startSshd(['Subsystem sftp internal-sftp'])];
 const home = mkdtempSync('/tmp/data-pipelines-killed-');
@@ -60,11 +63,14 @@ for (const [store, { settings, address, texts }] of Object.entries(TARGETS)) {
     test(`a worker killed while it writes to ${store} neither loses nor duplicates a row (${destination_sync_mode})`, async () => {
       const path = join(store === 'SFTP' ? home : '.', `killed-${destination_sync_mode}`);
       const created = await makePipeline(service, {
-        source: { name: 'sample', parameters: { rows: 2000, value_bytes: 20_000, batch_rows: 20, batch_delay_ms: 50 } },
+        source: {
+          name: 'sample',
+          parameters: { rows: ROWS, value_bytes: 20_000, batch_rows: 20, batch_delay_ms: 100 },
+        },
         destination: { name: 'file', parameters: { ...settings, path, format: 'jsonl' } },
         stream: { sync_mode, destination_sync_mode },
       });
-      const env = { EGRESS_ALLOW: address };
+      const env = { EGRESS_ALLOW: address, CHECKPOINT_KB: '10000' };
       const first = spawnWorker(service, env);
       const id = await created.start();
       const stream = async () => (await getStreamRuns(service, id))[0];
@@ -77,10 +83,10 @@ for (const [store, { settings, address, texts }] of Object.entries(TARGETS)) {
       const second = spawnWorker(service, env);
       expect((await runEnded(service, id)).status).toBe('succeeded');
       second.kill('SIGKILL');
-      expect(await stream()).toMatchObject({ attempt: 2, rows_loaded: 2000 });
+      expect(await stream()).toMatchObject({ attempt: 2, rows_loaded: ROWS });
       const lines = (await texts(path)).flatMap((text) => text.split('\n').filter(Boolean));
       const ids = lines.map((line): number => JSON.parse(line).id);
-      expect(ids.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 2000 }, (_, at) => at + 1));
+      expect(ids.toSorted((a, b) => a - b)).toEqual(Array.from({ length: ROWS }, (_, at) => at + 1));
       const log = (await networkLog(service, id)).filter(({ connector_type }) => connector_type === 'destination');
       expect(log.map(({ request }) => request.method)).toContain(store === 'S3' ? 'PUT' : 'CONNECT');
       expect(JSON.stringify(log)).not.toContain('PRIVATE KEY');

@@ -101,6 +101,8 @@ describe('a worker killed during a run', () => {
     rows`select 1 from pg_locks l join pg_database d on d.oid = l.database
       where d.datname = current_database() and not l.granted and l.mode = 'AccessExclusiveLock'`;
 
+  /** Some 15 MB. */
+  const ROWS = 5000;
   const steps = [
     ['while several sessions copy into a missing table', null, 'append'],
     ['while several sessions copy', null, 'overwrite'],
@@ -118,7 +120,7 @@ describe('a worker killed during a run', () => {
       const name = `${table_prefix}stream_1`;
       const parameters = { ...database, host: '127.0.0.1', port: proxy.port, ssl_mode: 'disable', parallel_writes: 3 };
       const created = await makePipeline(service, {
-        source: { name: 'sample', parameters: { rows: 10_000, value_bytes: 3000 } },
+        source: { name: 'sample', parameters: { rows: ROWS, value_bytes: 3000 } },
         destination: { name: 'postgres', parameters },
         stream: { destination_sync_mode, primary_key: [['id']] },
         connection: { table_prefix },
@@ -127,7 +129,7 @@ describe('a worker killed during a run', () => {
       const before = appends ? name.replace('stream', 'before') : name;
       await rows.unsafe(`create table ${before} (id bigint primary key); insert into ${before} values (-1)`);
       // So slow that other sessions join even where the worker waits for a processor.
-      line.upload_bytes_per_second = 2_000_000;
+      line.upload_bytes_per_second = 1_000_000;
       const first = spawnWorker(service);
       const id = await created.start();
       await until(async () => (await copies()) > 1);
@@ -150,13 +152,13 @@ describe('a worker killed during a run', () => {
       second.kill('SIGKILL');
       expect((await getStreamRuns(service, id))[0]).toMatchObject({
         attempt: 2,
-        rows_read: 10_000,
-        rows_loaded: 10_000,
+        rows_read: ROWS,
+        rows_loaded: ROWS,
       });
       const [found] = await rows.unsafe(
         `select count(*)::int n, count(distinct id)::int ids, min(id)::int low from ${name}`,
       );
-      expect({ ...found }).toEqual({ n: 10_000, ids: 10_000, low: 1 });
+      expect({ ...found }).toEqual({ n: ROWS, ids: ROWS, low: 1 });
       const tables = await rows`select relname from pg_class where relkind = 'r' and relname like 'parts%new%'`;
       expect([tables.length, (await noted()).length]).toEqual([0, 0]);
     },

@@ -2,8 +2,10 @@ import { beforeEach, describe, expect, test } from 'bun:test';
 import type { WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { ConfigurationError, DataError } from '../../server/connectors/contract/errors.ts';
 import { until } from '../support/until.ts';
+import type { PgTarget } from '../../server/connectors/postgres/write/target.ts';
+import { isCommitted } from '../../server/connectors/postgres/write/seen-commit.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
-import { batchOf, column, destinationConfig } from './postgres-support.ts';
+import { backends, batchOf, column, destinationConfig } from './postgres-support.ts';
 import { targetTables } from './postgres-target-tables.ts';
 import { COLUMNS } from './writing.ts';
 
@@ -46,6 +48,45 @@ describe('overwrite', () => {
     await writer.finish(null);
     expect(entries.filter(({ method }) => method === 'QUERY').length).toBeLessThanOrEqual(18);
     expect(await content()).toEqual([[2, 'new']]);
+  });
+
+  test('a commit is seen from the moment at which it is visible, and no other one', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const { ctx } = destinationConfig(sides.destination);
+    const second = { ...target({ mode, fence: 2, stream_run_id: 'second' }), schema: 'public' } as PgTarget;
+    expect(await isCommitted(ctx, second)).toBe(false);
+    const session = await sides.destination.sql.reserve();
+    const update = () => session`update _pipeline_state set fence = 2, stream_run_id = 'second', finished = true
+        where stream_id = ${second.stream_id}`;
+    const waiting = async () =>
+      (await sides.destination.sql`select 1 from pg_stat_activity where wait_event_type = 'Lock'`).length === 1;
+    for (const [end, expected] of [
+      ['rollback', false],
+      ['commit', true],
+    ] as const) {
+      await session`begin`;
+      await update();
+      const seen = isCommitted(ctx, second);
+      await until(waiting);
+      await session.unsafe(end);
+      expect(await seen).toBe(expected);
+    }
+    session.release();
+  });
+
+  test('the run ends with the commit, before the server has deleted a large table', async () => {
+    await load({ mode }, batchOf([row(1, 'old')]));
+    const { sql } = sides.destination;
+    await sql.unsafe(`alter table ${table} alter column name set storage external`);
+    await sql.unsafe(`insert into ${table} (id, name) select n, repeat('x', 1000000) from generate_series(2, 80) n`);
+    const { ctx, entries } = destinationConfig(sides.destination);
+    const writer = await postgresDestination.open(ctx, target({ mode, fence: 2, stream_run_id: 'second' }));
+    await writer.write(batchOf([row(3, 'new')]));
+    expect(await writer.finish(null)).toMatchObject({ rows_loaded: 1 });
+    expect(await content()).toEqual([[3, 'new']]);
+    expect(entries.map(({ body }) => body)).toContain('commit');
+    await until(() => entries.some(({ body }) => body?.includes('for share')));
+    await until(async () => (await backends(sides.destination)) === 0);
   });
 
   test('an empty stream empties the table', async () => {

@@ -136,6 +136,18 @@ export class PgSession extends DatabaseSession<Context> {
     });
   }
 
+  /**
+   * Commits. Resolves with the server's answer, or before it with `seen` if that is true: close the session then without
+   * waiting for it.
+   */
+  async commitSeen(seen: Promise<boolean>): Promise<void> {
+    await this.flush();
+    await this.recorded(this.start('QUERY', 'commit'), async () => {
+      const done = this.client.query('commit');
+      if (!(await Promise.race([done.then(() => true), seen]))) await done;
+    });
+  }
+
   /** Sends a statement together with the next one, in one message. Its error is that of the message. */
   ahead(statement: string): void {
     this.#ahead.push(statement);

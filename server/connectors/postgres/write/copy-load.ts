@@ -23,6 +23,7 @@ import { ahead, isWaitedFor, undoAhead } from './merge/merge-ahead.ts';
 import { ParallelCopy, type Sharing } from './parallel-copy.ts';
 import { discardOwn } from './pending-table.ts';
 import { rejectsOf } from './rejects.ts';
+import { isCommitted } from './seen-commit.ts';
 import type { PgTarget } from './target.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
@@ -32,6 +33,9 @@ export interface LoadWork {
   state: StateRow;
   rejected: RejectCount | null;
 }
+
+/** The server takes some 20 ms to delete so many bytes. */
+const SLOWLY_DELETED = 64 << 20;
 
 const NOTHING_MERGED: Merged = { updated: 0, deleted: 0 };
 
@@ -60,6 +64,8 @@ export class CopyLoad implements TurnLoad {
   /** What is staged waits for the commit. */
   #waits = false;
   #warned = false;
+  /** The server may not have answered the last commit yet. */
+  #deletes = false;
 
   constructor(
     private readonly ctx: Context,
@@ -223,19 +229,26 @@ export class CopyLoad implements TurnLoad {
     await this.stageHeld();
     await this.endCopy();
     this.transaction.endStaging();
-    const done: Partial<Loaded> =
+    const done: Partial<Completed> =
       this.#ahead ?? (prepared ? await this.#load.complete(this.session, this.#rejects) : {});
     this.transaction.begin();
     const updated = (done.updated ?? 0) + this.#merged.updated;
     const deleted = (done.deleted ?? 0) + this.#merged.deleted;
     await record({ ...this.#copied, ...done, updated, deleted }, this.session);
-    if (!this.transaction.common) await this.transaction.commit();
+    if (!this.transaction.common) await this.#commitOwn(done.dropped ?? 0);
     [this.#shared, this.#waits, this.#merged, this.#ahead] = [false, false, NOTHING_MERGED, null];
     this.#copied = { rows: 0, bytes: 0 };
   }
 
+  async #commitOwn(dropped: number): Promise<void> {
+    this.#deletes = dropped >= SLOWLY_DELETED;
+    if (this.#deletes) await this.transaction.commitSeen(isCommitted(this.ctx, this.work.target));
+    else await this.transaction.commit();
+  }
+
   async close(): Promise<void> {
-    if (!this.transaction.common) await this.session.close();
+    const closed = this.transaction.common ? null : this.session.close();
+    if (!this.#deletes) await closed;
   }
 
   /** Open transactions end with their sessions, and what they do not hold is dropped. */

@@ -59,4 +59,10 @@ export class LoadTransaction {
     if (this.#open) await this.session.query('commit', { slow: true });
     [this.#open, this.#stages] = [false, false];
   }
+
+  /** The last one. Resolves with its end, or with `seen` if that is true; the session may then be busy for a while. */
+  async commitSeen(seen: Promise<boolean>): Promise<void> {
+    await this.session.commitSeen(seen);
+    [this.#open, this.#stages] = [false, false];
+  }
 }

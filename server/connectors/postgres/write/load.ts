@@ -53,6 +53,8 @@ export interface Completed {
   rejected?: number;
   changed?: ChangedValues;
   extra?: ExtraState;
+  /** Bytes of tables that the commit deletes. */
+  dropped?: number;
 }
 
 export function loadOf(target: PgTarget): Load {
@@ -115,9 +117,9 @@ function overwrite(target: PgTarget): Load {
     prepare,
     async complete(session) {
       await addKey(session, target, fresh);
-      const changed = target.publish_with == null ? await swapIn(session, target, fresh) : {};
+      const swapped = target.publish_with == null ? await swapIn(session, target, fresh) : {};
       const ready = target.publish_with == null ? null : JSON.stringify(readyTable(target, fresh));
-      return { updated: 0, deleted: 0, changed, extra: { [READY]: ready, ...pendingState(null) } };
+      return { updated: 0, deleted: 0, ...swapped, extra: { [READY]: ready, ...pendingState(null) } };
     },
   };
 }

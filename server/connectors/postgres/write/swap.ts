@@ -11,6 +11,12 @@ import { findTable } from './tables.ts';
 import type { PgTable, PgTarget } from './target.ts';
 import { OVERRIDING } from './merge/overriding.ts';
 
+/** `dropped`: bytes of the table that the commit deletes. */
+interface Swapped {
+  changed: ChangedValues;
+  dropped: number;
+}
+
 /**
  * Replaces the old table by the new one, in the open transaction. The old one is locked only from here to the commit.
  * Its owner and grants are kept.
@@ -20,21 +26,23 @@ import { OVERRIDING } from './merge/overriding.ts';
  * wait meanwhile. Foreign keys of other tables prevent both.
  * @returns values that the table that stays does not hold exactly
  */
-export async function swapIn(session: PgSession, target: PgTarget, fresh: string): Promise<ChangedValues> {
+export async function swapIn(session: PgSession, target: PgTarget, fresh: string): Promise<Swapped> {
   const old = await findTable(session, target.schema, target.table);
+  let dropped = 0;
   if (old) {
     await lockTables(session, [target.relation]);
-    const { referenced, attached } = await attachments(session, old);
+    const { referenced, attached, bytes } = await attachments(session, old);
+    dropped = bytes;
     if (referenced) throw refuseReferenced(target);
     if (attached) {
       const changed = await prepareInPlace(session, target, { old, fresh });
       await session.query(`truncate ${target.relation}`, { slow: true });
       await insertFresh(session, target, fresh);
-      return changed;
+      return { changed, dropped: 0 };
     }
   }
   await replaceTable(session, target, { old, fresh });
-  return {};
+  return { changed: {}, dropped };
 }
 
 /** Gives the new table its name, or its rows to a table that was created meanwhile, in the open transaction. */
@@ -98,7 +106,7 @@ export async function insertFresh(session: PgSession, target: PgTarget, fresh: s
 export async function attachments(
   session: PgSession,
   { oid, kind }: PgTable,
-): Promise<{ referenced: boolean; attached: boolean }> {
+): Promise<{ referenced: boolean; attached: boolean; bytes: number }> {
   const { rows } = await session.query(
     `select
        exists (select from pg_constraint where contype = 'f' and confrelid = c.oid and conrelid <> c.oid),
@@ -114,12 +122,13 @@ export async function attachments(
        or exists (select from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped
                    and (attacl is not null or atthasdef or attidentity <> ''))
        or c.relrowsecurity or c.reloptions is not null or c.relreplident <> 'd' or c.relpersistence <> 'p'
-       or c.reloftype <> 0
+       or c.reloftype <> 0,
+       pg_total_relation_size(c.oid)
        from pg_class c where c.oid = $1::oid`,
     { values: [oid] },
   );
-  const [[referenced, attached] = [null, null]] = rows;
-  return { referenced: referenced === 't', attached: attached === 't' || kind === 'p' };
+  const [[referenced, attached, bytes] = [null, null, null]] = rows;
+  return { referenced: referenced === 't', attached: attached === 't' || kind === 'p', bytes: Number(bytes) };
 }
 
 export const refuseReferenced = ({ schema, table }: Pick<PgTarget, 'schema' | 'table'>) =>

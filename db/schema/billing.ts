@@ -106,6 +106,8 @@ export const connectionMonths = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.account_id, t.month, t.connection_id] }),
+    // Index-only scans for usage by connection, in its order. Nulls first, although there are none, as in `rows desc`.
+    index('connection_months_rows').on(t.account_id, t.month, t.rows.desc().nullsFirst(), t.connection_id, t.runs),
     check('connection_months_month', sql`extract(day from ${t.month}) = 1`),
     check('connection_months_counts', sql`${t.rows} >= 0 and ${t.runs} >= 0`),
   ],

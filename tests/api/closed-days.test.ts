@@ -10,7 +10,7 @@ import {
   usageLedger,
 } from '../../db/schema/index.ts';
 import { closeDays } from '../../server/billing/close-days.ts';
-import { addDays, utcDay } from '../../server/platform/utc-days.ts';
+import { addDays, addMonths, daysIn, monthOf, utcDay } from '../../server/platform/utc-days.ts';
 import { deleteOldHistory } from '../../server/worker/delete-old-history.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -23,9 +23,10 @@ const { deps, account_id } = service;
 const { db } = deps;
 const { call } = testApi(service);
 const make = makerOf(call);
-const connections = [await make.connection(), await make.connection(), await make.connection()].map(
-  ({ id }) => id as string,
-);
+const connections: string[] = [];
+while (connections.length < 5) connections.push((await make.connection()).id);
+const DELETED = 3;
+await call('DELETE', `/connections/${connections[DELETED]}`);
 const today = utcDay(new Date());
 const ago = (days: number) => addDays(today, -days);
 
@@ -64,25 +65,41 @@ async function add({ days, connection, rows, status }: Fact): Promise<string> {
   return id;
 }
 
+const end = (id: string) =>
+  db
+    .update(connectionRuns)
+    .set({ status: 'succeeded', finished_at: new Date().toISOString() })
+    .where(eq(connectionRuns.id, id));
+
 const answer = async (path: string) => {
-  const { status, body } = await call('GET', path);
+  const { status, body, headers } = await call('GET', path);
   expect(status).toBe(200);
-  if (!Array.isArray(body)) delete body.updated_at;
+  if (Array.isArray(body)) return { items: body, count: headers.get('x-total-count') };
+  delete body.updated_at;
   return body;
 };
 const totals = (from: number, to: number) =>
   answer(`/billing/usage/aggregated?date_range=custom&start_date=${ago(from)}&end_date=${ago(to)}`);
 const byConnection = (from: number, to: number, page = '') =>
   answer(`/billing/usage/connection-usage?start_date=${ago(from)}&end_date=${ago(to)}${page}`);
+/** The whole month of so many months ago, as the days that its ends are ago. */
+function monthAgo(count: number): [from: number, to: number] {
+  const start = addMonths(monthOf(today), -count);
+  const since = (day: string) => daysIn({ start: day, end: today }) - 1;
+  return [since(start), since(addDays(addMonths(start, 1), -1))];
+}
 
 test('every answer is the same before and after its days are closed, and while they are', async () => {
   const fact = fc.record({
     days: fc.nat(130),
-    connection: fc.nat(2),
+    connection: fc.nat(4),
     rows: fc.nat(3),
     status: fc.constantFrom<Fact['status']>('succeeded', 'failed', 'partially_succeeded', 'skipped', 'stopped'),
   });
-  const range = fc.tuple(fc.nat(130), fc.nat(130)).map(([a, b]): [number, number] => (a > b ? [a, b] : [b, a]));
+  const range = fc.oneof(
+    fc.tuple(fc.nat(130), fc.nat(130)).map(([a, b]): [number, number] => (a > b ? [a, b] : [b, a])),
+    fc.nat(4).map(monthAgo),
+  );
   await fc.assert(
     fc.asyncProperty(fc.array(fact, { minLength: 1, maxLength: 30 }), range, fact, async (facts, [from, to], late) => {
       for (const table of [accountDays, connectionMonths, streamDays, connectionRuns, usageLedger])
@@ -111,6 +128,35 @@ test('every answer is the same before and after its days are closed, and while t
     }),
     { numRuns: 25 },
   );
+});
+
+test('pages of a month stay the same while its days are closed', async () => {
+  const [from, to] = monthAgo(2);
+  // Three tie, one of them deleted. The last has runs only.
+  for (const [connection, rows] of [5, 9, 5, 5, 0].entries()) {
+    await add({ days: from, connection, rows: 0, status: 'failed' });
+    await add({ days: to + 1, connection, rows, status: 'succeeded' });
+  }
+  const live = await add({ days: to + 2, connection: 4, rows: 0, status: 'running' });
+  const whole = await byConnection(from, to);
+  const ids = whole.items.map((one: { connection_id: string }) => one.connection_id);
+  expect(ids).toEqual([1, 0, 2, 3, 4].map((at) => connections[at]));
+  expect(whole.items[DELETED]).toMatchObject({ connection_deleted: true, rows_total: 5, runs: 2 });
+
+  const page = (offset: number) => byConnection(from, to, `&limit=2&offset=${offset}`);
+  const pages = [await page(0)];
+  // The first day is closed.
+  await closeDays(deps);
+  pages.push(await page(2));
+  await end(live);
+  await add({ days: to - 1, connection: 4, rows: 1, status: 'succeeded' });
+  await closeDays(deps);
+  pages.push(await page(4), await page(6));
+  expect(pages.flatMap(({ items }) => items)).toEqual(whole.items);
+  expect([await page(0), await page(2)]).toEqual(pages.slice(0, 2));
+  expect(pages.map(({ count }) => count)).toEqual(['5', '5', '5', '5']);
+  for (const table of [connectionRuns, usageLedger]) await db.delete(table);
+  expect(await byConnection(from, to)).toEqual(whole);
 });
 
 test('a closed day is read from its sums', async () => {
@@ -155,10 +201,7 @@ test('a day stays open while a run of it is live', async () => {
   await closeDays(deps);
   expect(await closed()).toEqual([ago(9)]);
   expect((await totals(20, 0)).totals).toMatchObject({ rows_total: 3, runs: 3, succeeded_runs: 1, failed_runs: 1 });
-  await db
-    .update(connectionRuns)
-    .set({ status: 'succeeded', finished_at: new Date().toISOString() })
-    .where(eq(connectionRuns.id, live));
+  await end(live);
   await closeDays(deps);
   expect(await closed()).toEqual([ago(9), ago(8), ago(7)]);
   expect((await totals(20, 0)).totals).toMatchObject({ rows_total: 3, runs: 3, succeeded_runs: 2, failed_runs: 1 });

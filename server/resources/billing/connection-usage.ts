@@ -3,7 +3,7 @@ import { accountConnectors, connections } from '../../../db/schema/index.ts';
 import { addDays, daysIn, type DaySpan, utcDay } from '../../platform/utc-days.ts';
 import type { Ctx } from '../../api/procedure.ts';
 import { checkDays } from '../../api/usage-range.ts';
-import { rowsByConnection, usageByConnection, usageByDay } from './ledger.ts';
+import { rowsByConnection, type Scope, usageByConnection, usageByDay } from './ledger.ts';
 import { countRanked, rankConnections } from './rank-connections.ts';
 import type { ConnectionUsageSchema, UsageDays } from './schema.ts';
 import { round, seriesOf, total } from './sums.ts';
@@ -20,20 +20,12 @@ export async function connectionUsage(
   checkDays(days);
   const { account_id } = ctx.principal;
   const account = { account_id, days };
-  const [ranked, count, all] = await Promise.all([
-    rankConnections(ctx.db, account, { limit, offset }),
+  const [{ ranked, sums, rowsBefore, facts }, count, all] = await Promise.all([
+    readPage(ctx, account, { limit, offset }),
     countRanked(ctx.db, account),
     usageByDay(ctx.db, account),
   ]);
   ctx.setHeader('X-Total-Count', String(count));
-  const ids = ranked.map((row) => row.connection_id);
-  // Only a page is filtered by ids: for all connections, the list would be long and exclude nothing.
-  const scope = { ...account, ...(limit !== undefined && { ids }) };
-  const [sums, rowsBefore, facts] = await Promise.all([
-    usageByConnection(ctx.db, scope),
-    rowsByConnection(ctx.db, { ...scope, days: daysBefore(days, utcDay(ctx.deps.now())) }),
-    connectionFacts(ctx, ids),
-  ]);
   const all_rows = total(all).rows_total;
   const byConnection = Map.groupBy(sums, (row) => row.connection_id);
   return ranked.flatMap(({ connection_id: id, runs }): ConnectionUsageSchema[] => {
@@ -56,6 +48,19 @@ export async function connectionUsage(
       },
     ];
   });
+}
+
+async function readPage(ctx: Ctx, account: Scope, page: { limit?: number; offset: number }) {
+  const ranked = await rankConnections(ctx.db, account, page);
+  const ids = ranked.map((row) => row.connection_id);
+  // Only a page is filtered by ids: for all connections, the list would be long and exclude nothing.
+  const scope = { ...account, ...(page.limit !== undefined && { ids }) };
+  const [sums, rowsBefore, facts] = await Promise.all([
+    usageByConnection(ctx.db, scope),
+    rowsByConnection(ctx.db, { ...scope, days: daysBefore(account.days, utcDay(ctx.deps.now())) }),
+    connectionFacts(ctx, ids),
+  ]);
+  return { ranked, sums, rowsBefore, facts };
 }
 
 /** The preceding days that are compared: as many as have begun, since days to come have no rows yet. */

@@ -1,0 +1,1 @@
+CREATE INDEX "connection_months_rows" ON "connection_months" USING btree ("account_id","month","rows" DESC NULLS FIRST,"connection_id","runs");

@@ -38,6 +38,8 @@ afterAll(async () => {
 
 // oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
 type Json = any;
+/** Between changes: as fast as they can go, they take a processor for themselves. */
+const PACE_MS = 5;
 const slotName = (stream: Json) => `pipeline_${stream.connection_id.replaceAll('-', '')}`;
 const kept = async (stream: Json, server = source) => {
   const name = slotName(stream);
@@ -199,7 +201,10 @@ describe('a continuous schedule', () => {
     // Commits after the change, up to the end of the run, must not bring back the position that was reset.
     const busy = new AbortController();
     const changing = (async () => {
-      while (!busy.signal.aborted) await source`update moving.stock set n = n + 1 where id = 1`;
+      while (!busy.signal.aborted) {
+        await source`update moving.stock set n = n + 1 where id = 1`;
+        await Bun.sleep(PACE_MS);
+      }
     })();
     try {
       await target`update moving.stock set n = 77 where id = 2`;

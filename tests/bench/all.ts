@@ -33,7 +33,7 @@ const BENCHES: Bench[] = [
   },
   {
     file: 'mysql-to-pg.ts',
-    args: [500_000, 3],
+    args: [1_000_000, 3],
     cell: ([result]) =>
       `${perSecond(result, 'run: append')} rows/s, ${ratio(result, 'mysql | psql \\copy')} of \`mysql \\| psql\``,
   },

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { type JobOptions, LimitPassed, ProcessDied } from '../../server/platform/limited-process/limited-process.ts';
+import {
+  type JobOptions,
+  LimitedProcess,
+  LimitPassed,
+  ProcessDied,
+} from '../../server/platform/limited-process/limited-process.ts';
 import { errorFrom } from '../../server/platform/limited-process/messages.ts';
 import { ProcessPool } from '../../server/platform/limited-process/process-pool.ts';
 import { limitHangs } from '../support/hangs.ts';
@@ -37,6 +42,14 @@ test('a process is kept warm for the next job', async () => {
   const [value, pid] = await run({ do: 'echo', value: { text: 'ä\n"' } });
   expect(value).toEqual({ text: 'ä\n"' });
   expect(await run({ do: 'echo', value: 2 })).toEqual([2, pid]);
+});
+
+test('a process that no longer listens when its job arrives is named by its end', async () => {
+  const deaf = new LimitedProcess<Job, unknown>(join(import.meta.dir, '../support/deaf-job.ts'));
+  expect(await errorOf(deaf.run({ do: 'echo' }, { limits: LIMITS }).next())).toMatchObject({
+    name: 'ProcessDied',
+    message: expect.stringContaining('exit code 3'),
+  });
 });
 
 test('a job can call the parent, and its errors arrive with their class', async () => {

@@ -120,10 +120,16 @@ export class LimitedProcess<Job, Item> {
     }
   }
 
+  /** What a process that ends meanwhile does not get is no error: `run` sees the end of its lines, and why it ended. */
   #send(message: ParentMessage<Job>): void {
     if (!this.alive) return;
-    void this.#child.stdin.write(`${JSON.stringify(message)}\n`);
-    void this.#child.stdin.flush();
+    const { stdin } = this.#child;
+    const text = `${JSON.stringify(message)}\n`;
+    const sent = async () => {
+      await stdin.write(text);
+      await stdin.flush();
+    };
+    sent().catch(() => {});
   }
 }
 

@@ -73,7 +73,7 @@ async function upToDate(
   return withDetails(await loadStream(deps, { ...claim, stream: { ...claim.stream, ...row } }), found);
 }
 
-/** They change without a change of the schema, so the catalog does not keep them. */
+/** Details change while the schema stays the same, so the catalog does not keep them. */
 const withDetails = (known: Loaded, found: StreamSchema | null): Loaded =>
   found?.details ? { ...known, schema: { ...known.schema, details: found.details } } : known;
 

@@ -2,11 +2,9 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { changeReaders, connections } from '../../db/schema/index.ts';
-import { startWorker } from '../../server/worker/start-worker.ts';
 import { type Cluster, startCluster } from '../bench/cluster.ts';
 import { testApi } from '../support/api.ts';
-import { createPlainDatabase, testDeps } from '../support/database.ts';
-import { logServer } from '../support/postgres.ts';
+import { testDeps } from '../support/database.ts';
 import { followedTables } from '../support/followed-tables.ts';
 import { runEnded } from '../support/pipeline.ts';
 import { postgresParameters, uniqueName } from '../support/resources.ts';
@@ -16,25 +14,13 @@ import { until } from '../support/until.ts';
 const service = await testDeps();
 const { deps } = service;
 const { call } = testApi(service);
-const worker = await startWorker(deps);
-const sshd = await startSshd();
-const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
-const source = postgres(from.url, { max: 2, onnotice: () => {} });
-const target = postgres(to.url, { max: 2, onnotice: () => {} });
-const clusters: Cluster[] = [];
-const { make, show, logSource, follow, run, update, streamOf, reset } = followedTables(service, {
+const { from, to, source, target, make, show, logSource, follow, run, update, streamOf, reset } = await followedTables(
+  service,
   call,
-  from: from.url,
-  to: to.url,
-});
-
-afterAll(async () => {
-  await worker.stop();
-  const slots = await source`select slot_name from pg_replication_slots where database = current_database()`;
-  for (const { slot_name } of slots) await source`select pg_drop_replication_slot(${slot_name})`;
-  await Promise.all([source.end(), target.end()]);
-  await Promise.all([from.drop(), to.drop(), ...clusters.map((cluster) => cluster.stop())]);
-});
+);
+const sshd = await startSshd();
+const clusters: Cluster[] = [];
+afterAll(() => Promise.all(clusters.map((cluster) => cluster.stop())));
 
 // oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
 type Json = any;

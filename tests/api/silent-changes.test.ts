@@ -1,29 +1,12 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import postgres from 'postgres';
-import { startWorker } from '../../server/worker/start-worker.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { testApi } from '../support/api.ts';
-import { createPlainDatabase, testDeps } from '../support/database.ts';
+import { testDeps } from '../support/database.ts';
 import { followedTables } from '../support/followed-tables.ts';
-import { logServer } from '../support/postgres.ts';
 
 const service = await testDeps();
 const { call } = testApi(service);
-const worker = await startWorker(service.deps);
-const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
-const source = postgres(from.url, { max: 2, onnotice: () => {} });
-const target = postgres(to.url, { max: 2, onnotice: () => {} });
-const { logSource, follow, run, reset } = followedTables(service, { call, from: from.url, to: to.url });
-
-// The replication slots of a server are for all tests that run on it.
-afterEach(async () => {
-  const slots = await source`select slot_name from pg_replication_slots where database = current_database()`;
-  for (const { slot_name } of slots) await source`select pg_drop_replication_slot(${slot_name})`;
-});
-afterAll(async () => {
-  await worker.stop();
-  await Promise.all([source.end(), target.end()]);
-  await Promise.all([from.drop(), to.drop()]);
-});
+const { source, target, dropSlots, logSource, follow, run, reset } = await followedTables(service, call);
+afterEach(dropSlots);
 
 // oxlint-disable-next-line typescript/no-explicit-any -- responses of any shape
 type Json = any;

@@ -1,20 +1,38 @@
-import { expect } from 'bun:test';
+import { afterAll, expect } from 'bun:test';
+import postgres from 'postgres';
+import { startWorker } from '../../server/worker/start-worker.ts';
 import type { Call } from './api.ts';
-import type { TestDeps } from './database.ts';
+import { createPlainDatabase, type TestDeps } from './database.ts';
 import { getStreamRuns, runEnded } from './pipeline.ts';
+import { logServer } from './postgres.ts';
 import { makerOf, postgresParameters, uniqueName } from './resources.ts';
 import { until } from './until.ts';
 
 // oxlint-disable-next-line typescript/no-explicit-any -- answers of every shape
 type Json = any;
 
-/** Connections created over the API that read tables of one PostgreSQL database by CDC into another. */
-export function followedTables(service: TestDeps, { call, from, to }: { call: Call; from: string; to: string }) {
+/** A worker, and connections created over the API that read tables of one PostgreSQL database by CDC into another. */
+export async function followedTables(service: TestDeps, call: Call) {
+  const worker = await startWorker(service.deps);
+  const [from, to] = [await createPlainDatabase(await logServer()), await createPlainDatabase()];
+  const source = postgres(from.url, { max: 2, onnotice: () => {} });
+  const target = postgres(to.url, { max: 2, onnotice: () => {} });
+  /** The replication slots of a server are for all tests that run on it. */
+  const dropSlots = async () => {
+    const slots = await source`select slot_name from pg_replication_slots where database = current_database()`;
+    for (const { slot_name } of slots) await source`select pg_drop_replication_slot(${slot_name})`;
+  };
+  afterAll(async () => {
+    await worker.stop();
+    await dropSlots();
+    await Promise.all([source.end(), target.end()]);
+    await Promise.all([from.drop(), to.drop()]);
+  });
   const make = makerOf(call);
   const show = async (side: string, id: string): Promise<Json> =>
     (await call('GET', `/account_connectors/${side}/${id}`)).body;
   const destination = async (): Promise<string> =>
-    (await make.connector('destination', 'postgres', postgresParameters(to))).id;
+    (await make.connector('destination', 'postgres', postgresParameters(to.url))).id;
 
   /** A CDC source with discovered streams. */
   async function logSource(more: { url?: string; ssh_tunnel?: object; schemas?: string[] } = {}): Promise<string> {
@@ -23,7 +41,7 @@ export function followedTables(service: TestDeps, { call, from, to }: { call: Ca
       connector_type: 'source',
       connector_name: 'postgres',
       parameters: {
-        ...postgresParameters(more.url ?? from),
+        ...postgresParameters(more.url ?? from.url),
         replication: 'logical',
         ...(more.schemas && { schemas: more.schemas }),
       },
@@ -60,5 +78,5 @@ export function followedTables(service: TestDeps, { call, from, to }: { call: Ca
   });
   const reset = async (connection: Json) =>
     update(connection, { reset_cursor: [{ stream_id: (await streamOf(connection)).id, value: null }] });
-  return { make, show, logSource, follow, run, update, streamOf, reset };
+  return { from, to, source, target, dropSlots, make, show, logSource, follow, run, update, streamOf, reset };
 }

@@ -24,7 +24,7 @@ interface Swapped {
  * Objects attached to the old table (views, indexes, triggers, policies, comments and so on) would be lost or would
  * prevent the drop. Such a table stays and receives the new rows instead: they are written a second time, and readers
  * wait meanwhile. Foreign keys of other tables prevent both.
- * @returns values that the table that stays does not hold exactly
+ * @returns `changed`: values that the table that stays does not hold exactly
  */
 export async function swapIn(session: PgSession, target: PgTarget, fresh: string): Promise<Swapped> {
   const old = await findTable(session, target.schema, target.table);

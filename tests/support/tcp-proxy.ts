@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net';
+import { limitReceived } from './socket-buffer.ts';
 
 const UNLIMITED = 1e12;
 /** After which a change of the limits is seen. */
@@ -12,7 +13,7 @@ export interface Limits {
   upload_bytes_per_second?: number;
 }
 
-/** Stands in front of a server, at `host`, and limits the rate of each connection. */
+/** Stands in front of a server, at `host`, and limits the rate of each connection, and what waits in it. */
 export async function startTcpProxy(
   to: { host: string; port: number },
   limits: Limits = {},
@@ -45,11 +46,12 @@ export async function startTcpProxy(
     });
   };
   const server = createServer((client) => {
-    const upstream = connect(to.port, to.host);
+    const upstream = connect(to.port, to.host, () => limitReceived(upstream));
     relay(upstream, client, 'bytes_per_second');
     relay(client, upstream, 'upload_bytes_per_second');
   });
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  limitReceived(server);
   const cut = () => {
     for (const socket of open) socket.destroy();
   };

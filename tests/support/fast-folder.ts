@@ -1,4 +1,4 @@
-import { accessSync, constants, statfsSync } from 'node:fs';
+import { accessSync, constants, readFileSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 
 const MEMORY = '/dev/shm';
@@ -13,8 +13,14 @@ export function fastFolder(): string {
   try {
     accessSync(MEMORY, constants.W_OK);
     const { bavail, bsize } = statfsSync(MEMORY);
-    return bavail * bsize > ROOM_BYTES ? MEMORY : tmpdir();
+    return Math.min(bavail * bsize, availableBytes()) > ROOM_BYTES ? MEMORY : tmpdir();
   } catch {
     return tmpdir();
   }
+}
+
+/** What a folder in memory may take besides processes: its own limit can be all memory of the machine. */
+function availableBytes(): number {
+  const [, kilobytes] = /^MemAvailable:\s+(\d+) kB/m.exec(readFileSync('/proc/meminfo', 'utf8')) ?? [];
+  return Number(kilobytes) * 1024;
 }

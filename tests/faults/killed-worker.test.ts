@@ -104,18 +104,20 @@ describe('a worker killed during a run', () => {
   /** Some 15 MB. */
   const ROWS = 5000;
   const steps = [
-    ['while several sessions copy into a missing table', null, 'append'],
-    ['while several sessions copy', null, 'overwrite'],
-    ['once the new table is visible', async () => (await noted()).length > 0, 'overwrite'],
+    ['while several sessions copy into a missing table', null, 'append', 'missing'],
+    ['while several sessions copy beside a table', null, 'append', 'kept'],
+    ['while several sessions copy', null, 'overwrite', 'replaced'],
+    ['once the new table is visible', async () => (await noted()).length > 0, 'overwrite', 'replaced'],
     [
       'after their commits, before the swap',
       async () => (await noted()).length > 0 && (await held()).length > 0,
       'overwrite',
+      'replaced',
     ],
   ] as const;
-  test.each(spread(steps, 3))(
+  test.each(spread(steps, 4))(
     'leaves no row of several sessions that fill a table, and no table beside it: %s',
-    async (step, reached, destination_sync_mode) => {
+    async (step, reached, destination_sync_mode, old) => {
       const table_prefix = `parts_${steps.findIndex(([name]) => name === step)}_`;
       const name = `${table_prefix}stream_1`;
       const parameters = { ...database, host: '127.0.0.1', port: proxy.port, ssl_mode: 'disable', parallel_writes: 3 };
@@ -125,11 +127,11 @@ describe('a worker killed during a run', () => {
         stream: { destination_sync_mode, primary_key: [['id']] },
         connection: { table_prefix },
       });
-      const appends = destination_sync_mode === 'append';
-      const before = appends ? name.replace('stream', 'before') : name;
+      const isMissing = old === 'missing';
+      const before = isMissing ? name.replace('stream', 'before') : name;
       await rows.unsafe(`create table ${before} (id bigint primary key); insert into ${before} values (-1)`);
       // So slow that other sessions join even where the worker waits for a processor.
-      line.upload_bytes_per_second = 1_000_000;
+      line.upload_bytes_per_second = 2_000_000;
       const first = spawnWorker(service);
       const id = await created.start();
       await until(async () => (await copies()) > 1);
@@ -144,7 +146,7 @@ describe('a worker killed during a run', () => {
         await first.exited;
         expect([...(await reader.unsafe(`select id::int from ${before}`))]).toEqual([{ id: -1 }] as never);
         const [seen] = await reader`select to_regclass(${name}) is null as missing`;
-        expect(seen!.missing).toBe(appends);
+        expect(seen!.missing).toBe(isMissing);
       });
       delete line.upload_bytes_per_second;
       const second = spawnWorker(service);
@@ -158,7 +160,8 @@ describe('a worker killed during a run', () => {
       const [found] = await rows.unsafe(
         `select count(*)::int n, count(distinct id)::int ids, min(id)::int low from ${name}`,
       );
-      expect({ ...found }).toEqual({ n: ROWS, ids: ROWS, low: 1 });
+      const all = old === 'kept' ? ROWS + 1 : ROWS;
+      expect({ ...found }).toEqual({ n: all, ids: all, low: old === 'kept' ? -1 : 1 });
       const tables = await rows`select relname from pg_class where relkind = 'r' and relname like 'parts%new%'`;
       expect([tables.length, (await noted()).length]).toEqual([0, 0]);
     },

@@ -60,8 +60,8 @@ export interface StateRow {
   next(commit: StateCommit): StoredCommit;
   /** Call it after the COMMIT: the next commit counts on from the one recorded last. */
   confirm(): void;
-  /** Stores extra columns alone, in the open transaction. @throws FencedError as above. */
-  note(extra: ExtraState): Promise<void>;
+  /** Stores extra columns alone, in the open transaction. @throws FencedError as above. @param session as above */
+  note(extra: ExtraState, session?: SqlSession): Promise<void>;
   /** As `note`, where what this stream run has committed is gone. */
   forget(extra: ExtraState): Promise<void>;
 }
@@ -224,7 +224,7 @@ function recorder(
     forgetRows() {
       left_rows = false;
     },
-    note: (extra) => update(assigned(dialect, extra)),
+    note: (extra, session) => update(assigned(dialect, extra), session),
     async forget(extra) {
       const counts = dialect.literal(JSON.stringify({ left_rows }));
       const none = dialect.literal(NO_STREAM_RUN);

@@ -4,7 +4,7 @@ import { decodeCopyText, encodeCopyText } from '../../cells/copy-text.ts';
 import { DataError } from '../../contract/errors.ts';
 import { LINE_FEED } from '../../kits/sql/copy-lines.ts';
 import type { Merged } from '../../kits/sql/merge/merge.ts';
-import { pendingState } from '../../kits/sql/publish/pending-table.ts';
+import { type PendingTable, pendingState } from '../../kits/sql/publish/pending-table.ts';
 import type { RejectCount, Rejects } from '../../kits/sql/rejects.ts';
 import type { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import type { StateRow } from '../../kits/sql/state-row.ts';
@@ -14,6 +14,7 @@ import { PgSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
 import { columnList } from '../connection/sql.ts';
 import { WAITING } from '../connection/waiting.ts';
+import type { BesideTable } from './beside-table.ts';
 import { type DirectMerge, directMerge, HeldRows, MAX_HELD_ROWS } from './held-rows.ts';
 import { changesOf, type Completed, type Load, loadOf } from './load.ts';
 import { LIMITS, type LoadTransaction } from './load-transaction.ts';
@@ -51,7 +52,7 @@ export class CopyLoad implements TurnLoad {
   readonly #rejects: Rejects | null;
   #into = { into: '', freeze: false };
   #copy: ParallelCopy | null = null;
-  /** The new table may be visible to other sessions. */
+  /** A table that the transaction alone does not remove may be there. */
   #shared = false;
   /** The rows of the COPY end in what happened to them. */
   #marked = false;
@@ -253,7 +254,7 @@ export class CopyLoad implements TurnLoad {
 
   /** Open transactions end with their sessions, and what they do not hold is dropped. */
   async abort(): Promise<void> {
-    await Promise.all([this.#copy?.close(), this.session.close()]);
+    await Promise.all([this.#copy?.close(), this.session.close(), this.#load.beside?.isCreated()]);
     if (this.#shared) await discardOwn(this.ctx, this.work.target);
     this.#shared = false;
   }
@@ -289,20 +290,14 @@ export class CopyLoad implements TurnLoad {
 
   /** A row that cannot be loaded is looked for under savepoints of one session. */
   #sharing(): Sharing | null {
-    const { ctx, transaction, work } = this;
-    const { pending } = this.#load;
+    const { ctx, transaction } = this;
+    const { pending, beside } = this.#load;
     const { parallel_writes: limit } = ctx.config;
-    if (!pending || this.#rejects || transaction.common || limit < 2) return null;
+    if (this.#rejects || transaction.common || limit < 2 || !(pending || beside)) return null;
     return {
       limit,
-      open: () => openHelper(ctx),
-      share: async () => {
-        this.#shared = true;
-        await work.state.note(pendingState(pending));
-        await transaction.commit();
-        transaction.begin();
-        await this.session.flush();
-      },
+      open: () => openHelper(ctx, async (session) => beside && this.#createBeside(session, beside)),
+      ...(pending && { share: () => this.#share(pending) }),
       refused: (error) => {
         if (ctx.signal.aborted) return;
         ctx.log.warn('loading the table with fewer connections', { reason: String(error) });
@@ -310,11 +305,26 @@ export class CopyLoad implements TurnLoad {
     };
   }
 
+  async #share(pending: PendingTable): Promise<void> {
+    const { transaction, work } = this;
+    this.#shared = true;
+    await work.state.note(pendingState(pending));
+    await transaction.commit();
+    transaction.begin();
+    await this.session.flush();
+  }
+
+  async #createBeside(session: PgSession, beside: BesideTable): Promise<void> {
+    this.#shared = true;
+    await beside.create(session, this.work.state);
+  }
+
   #begin(session: PgSession, options: readonly string[]): CopyIn {
     const names = columnList(this.work.target.columns.map(({ name }) => name));
     const columns = this.#marked ? `${names}, ${this.#load.stage!.change}` : names;
     const given = options.length > 0 ? ` (${options.join(', ')})` : '';
-    return session.copyIn(`copy ${this.#into.into} (${columns}) from stdin${given}`);
+    const into = (session !== this.session && this.#load.beside?.relation) || this.#into.into;
+    return session.copyIn(`copy ${into} (${columns}) from stdin${given}`);
   }
 
   readonly #warnOfNul = () => {
@@ -328,9 +338,10 @@ export class CopyLoad implements TurnLoad {
 }
 
 /** Copies beside the session of a writer. */
-async function openHelper(ctx: Context): Promise<PgSession> {
+async function openHelper(ctx: Context, prepare: (session: PgSession) => Promise<void>): Promise<PgSession> {
   const session = await PgSession.open(ctx, { phase: 'run' });
   try {
+    await prepare(session);
     await session.query(`begin; ${LIMITS}`);
     return session;
   } catch (error) {

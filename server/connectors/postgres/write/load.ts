@@ -1,7 +1,6 @@
 import type { ChangedValues } from '../../cells/value-gate.ts';
 import type { Cell } from '../../contract/connector.ts';
 import { ConnectorError } from '../../contract/errors.ts';
-import { shortHash } from '../../kits/sql/names.ts';
 import type { ExtraState } from '../../kits/sql/state-row.ts';
 import type { Rejects } from '../../kits/sql/rejects.ts';
 import { type PendingTable, pendingState } from '../../kits/sql/publish/pending-table.ts';
@@ -11,12 +10,14 @@ import { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
 import { createTable } from '../../kits/sql/tables.ts';
 import { isMerge } from '../../kits/sql/target.ts';
 import type { PgSession } from '../connection/session.ts';
-import { columnList, derivedName, identifier, relation } from '../connection/sql.ts';
+import { columnList, identifier, relation } from '../connection/sql.ts';
+import { BesideTable } from './beside-table.ts';
 import { postgres } from './dialect.ts';
 import { mergeAhead } from './merge/merge-ahead.ts';
 import { mergeRows, stageAsItIs } from './merge/merge-rejects.ts';
 import type { OneMerged } from './merge/one-merge.ts';
 import { deleteWindow } from './replace-window.ts';
+import { pendingOf } from './pending-table.ts';
 import { addKey, bringIn, swapIn } from './swap.ts';
 import { takesDirectly } from './held-rows.ts';
 import { createStage } from './tables.ts';
@@ -30,6 +31,8 @@ export interface Load {
   prepare(session: PgSession): Promise<{ into: string; freeze: boolean }>;
   /** Set if nothing shows the rows of this table before `complete`, so that several sessions may copy them. */
   readonly pending?: PendingTable;
+  /** Set if other sessions may copy into a table of their own, whose rows `complete` moves. */
+  readonly beside?: BesideTable;
   /** Set for a merge. */
   readonly stage?: Stage;
   /** The table is created by `prepare` and holds no rows but those that are copied. */
@@ -75,6 +78,9 @@ function firstAppend(target: PgTarget): Load {
     get pending() {
       return isFirst ? first.pending : undefined;
     },
+    get beside() {
+      return isFirst ? undefined : later.beside;
+    },
     prepare: (session) => (isFirst ? first : later).prepare(session),
     async complete(session, rejects) {
       if (!isFirst) return later.complete(session, rejects);
@@ -88,7 +94,11 @@ function firstAppend(target: PgTarget): Load {
 function appendTo(target: PgTarget, created = false): Load {
   let present = created || target.existing !== null;
   let deleted = 0;
+  const beside = new BesideTable(target);
   return {
+    get beside() {
+      return present ? beside : undefined;
+    },
     // The rows of a window are replaced by one commit: a commit of a part would leave the rest missing.
     incremental: !target.replace_window,
     async prepare(session) {
@@ -98,7 +108,7 @@ function appendTo(target: PgTarget, created = false): Load {
       if (target.replace_window) deleted = await deleteWindow(session, target, target.replace_window);
       return { into: target.relation, freeze };
     },
-    complete: async () => ({ updated: 0, deleted }),
+    complete: async (session) => ({ updated: 0, deleted, ...(await beside.moveRows(session)) }),
   };
 }
 
@@ -129,9 +139,8 @@ function overwrite(target: PgTarget): Load {
  * that take one: 0.26 instead of 0.17 s of the server for a million rows, where the COPY looks for 0.02 s.
  */
 function aside(target: PgTarget, filled: readonly string[]) {
-  const { connection_id, stream_id, stream_run_id, fence, table } = target;
-  const name = derivedName(table, `__new_${shortHash(connection_id, stream_id, stream_run_id, fence)}`);
-  const pending: PendingTable = { name, table, phase: 'loading' };
+  const pending = pendingOf(target);
+  const { name } = pending;
   const prepare: Load['prepare'] = async (session) => {
     await createTable({ session, dialect: postgres }, target, { name, key: [], filled });
     return { into: relation(target.schema, name), freeze: true };

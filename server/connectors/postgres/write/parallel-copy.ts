@@ -10,8 +10,11 @@ export interface Sharing {
   limit: number;
   /** One more session, in a transaction. */
   open(): Promise<PgSession>;
-  /** Between two COPYs of the first session: makes the table visible to the others, and begins its next transaction. */
-  share(): Promise<void>;
+  /**
+   * Between two COPYs of the first session: makes the table visible to the others, and begins its next transaction. Absent:
+   * the others have a table of their own.
+   */
+  share?(): Promise<void>;
   /** `open` has failed, so no other session joins. */
   refused(error: unknown): void;
 }
@@ -82,8 +85,8 @@ class Part {
 }
 
 /**
- * A COPY into one table by as many sessions as its rows wait for. It begins with one, in whose transaction the table was
- * created. More join while most of the time passes in waiting for those there are: a single connection may have a slow
+ * A COPY by as many sessions as its rows wait for. It begins with one, in whose transaction the table was created, or gets
+ * the rows of the others. More join while most of the time passes in waiting for those there are: a single connection may have a slow
  * line, or a server process that is busy with its rows. Rows are never split: a session that has the beginning of
  * a row gets the rest of it.
  */
@@ -218,15 +221,8 @@ export class ParallelCopy {
   /** Between two rows. */
   async #join(): Promise<void> {
     const sessions = this.#joining.splice(0);
-    const [first] = this.#parts;
     this.#opening -= sessions.length;
-    if (!this.#shared) {
-      await first.end();
-      await this.how.sharing!.share();
-      this.#shared = true;
-      first.restart(this.how.begin(first.session, true));
-      this.#sign(first);
-    }
+    if (!this.#shared) await this.#share();
     for (const session of sessions) {
       const part = this.#partOf(session);
       this.#sign(part);
@@ -234,6 +230,17 @@ export class ParallelCopy {
     }
     // What these have not been waited for yet says nothing.
     [this.#seen, this.#waited] = [performance.now(), 0];
+  }
+
+  async #share(): Promise<void> {
+    this.#shared = true;
+    const [first] = this.#parts;
+    const { sharing } = this.how;
+    if (!sharing?.share) return;
+    await first.end();
+    await sharing.share();
+    first.restart(this.how.begin(first.session, true));
+    this.#sign(first);
   }
 
   #partOf(session: PgSession): Part {

@@ -1,14 +1,22 @@
 import type { ConnectorContext } from '../../contract/connector.ts';
+import { shortHash } from '../../kits/sql/names.ts';
 import { parsePending, pendingState, type PendingTable, PENDING_TABLE } from '../../kits/sql/publish/pending-table.ts';
 import { type StateRow, STATE_TABLE } from '../../kits/sql/state-row.ts';
 import type { PlacedTarget } from '../../kits/sql/target.ts';
 import { APPLICATION_NAME } from '../connection/client.ts';
 import { type PgSession, withSession } from '../connection/session.ts';
 import type { PostgresDestinationConfig } from '../connection/settings.ts';
-import { relation } from '../connection/sql.ts';
+import { derivedName, relation } from '../connection/sql.ts';
 import { LOCK_LIMIT, lockInAttempts, SHORT_ATTEMPT_MS } from './locks.ts';
 
 type Context = ConnectorContext<PostgresDestinationConfig>;
+
+/** The table beside the one of a stream, of one attempt alone. */
+export function pendingOf(target: PlacedTarget): PendingTable {
+  const { connection_id, stream_id, stream_run_id, fence, table } = target;
+  const name = derivedName(table, `__new_${shortHash(connection_id, stream_id, stream_run_id, fence)}`);
+  return { name, table, phase: 'loading' };
+}
 
 /** A stop gives a writer four seconds. */
 const CLEAN_UP_MS = 3_000;

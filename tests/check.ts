@@ -34,6 +34,8 @@ const FOR_SHORT_RUNS = {
   // Otherwise each process of the service would start over with it.
   ...RUNTIME_SETTINGS,
 };
+/** Three times what the slowest machine has needed. Tests that hang have no limit while their file is loaded. */
+const LONGEST_MS = 45 * 60_000;
 const tally = { passed: 0, failed: 0, skipped: 0 };
 /** Told once more at the end: whoever reads the last lines alone knows what failed. */
 const failedTests: string[] = [];
@@ -46,12 +48,13 @@ interface Outcome {
 /** Runs a command of node_modules/.bin or of Bun itself; its output is shown when it fails. */
 async function run(
   command: string[],
-  options: { env?: Record<string, string>; show?: boolean } = {},
+  options: { env?: Record<string, string>; show?: boolean; timeout?: number } = {},
 ): Promise<Outcome> {
   const child = Bun.spawn(command, {
     cwd: ROOT,
     env: { ...process.env, ...options.env },
     stdin: 'ignore',
+    timeout: options.timeout,
     stdout: options.show ? 'inherit' : 'pipe',
     stderr: options.show ? 'inherit' : 'pipe',
   });
@@ -132,7 +135,10 @@ async function testFiles(files: string[], env: Record<string, string>): Promise<
     '--reporter=junit',
     `--reporter-outfile=${report}`,
   ];
-  const { ok } = await run([process.execPath, 'test', ...flags, ...files], { env, show: true });
+  const hung = setTimeout(printMachine, LONGEST_MS);
+  const timeout = LONGEST_MS + 10_000;
+  const { ok } = await run([process.execPath, 'test', ...flags, ...files], { env, show: true, timeout });
+  clearTimeout(hung);
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const found = readTestReport(text);
   // The report counts neither a file that cannot be loaded nor a crash.
@@ -143,6 +149,13 @@ async function testFiles(files: string[], env: Record<string, string>): Promise<
   tally.passed += found.tests - found.failures - found.skipped;
   tally.failed += missed === 0 && !ok ? 1 : missed;
   return ok;
+}
+
+/** What tests that hang are waiting for, or short of. */
+function printMachine(): void {
+  for (const command of ['free -m', 'df -m / /dev/shm', 'ps -eo pid,ppid,stat,etimes,cputimes,rss,wchan:24,args']) {
+    console.log(`${command}\n${Bun.spawnSync(['sh', '-c', command]).stdout.toString()}`);
+  }
 }
 
 function expectTimings(files: string[]): void {

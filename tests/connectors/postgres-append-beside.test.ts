@@ -1,123 +1,43 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import type { ByteStream, Writer, WriteTarget } from '../../server/connectors/contract/connector.ts';
-import type { PostgresDestinationConfig } from '../../server/connectors/postgres/connection/settings.ts';
-import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
-import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { type Limits, startTcpProxy } from '../support/tcp-proxy.ts';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import { until } from '../support/until.ts';
 import {
-  backends,
   destinationConfig,
   moveStream,
   requestOf,
   sourceConfig,
   streamNamed,
-  targetOf,
   twoDatabases,
 } from './postgres-support.ts';
+import { CHECKSUM, slowLine } from './slow-line.ts';
 import { errorOf } from './writing.ts';
 
 const ROWS = 15_000;
 
 const sides = twoDatabases();
-const run = (sql: string) => sides.destination.sql.unsafe(sql);
-/** The line to the destination. */
-const line: Limits = {};
-let proxy: Awaited<ReturnType<typeof startTcpProxy>>;
-let table = '';
-let count = 0;
-const writers: Writer[] = [];
+const at = slowLine(sides, {
+  mode: 'append',
+  bytes_per_second: 1_500_000,
+  create: (table) => `create table ${table} (id int, note text, amount numeric, body bytea, at timestamptz);
+    insert into ${table} values (-1, 'old', null, null, '2025-01-01')`,
+});
+const { run, targetFor, streamOf, opened, warningsOf } = at;
 
 /** Some 15 MB. */
 beforeAll(async () => {
-  proxy = await startTcpProxy(sides.destination.server, line);
   await sides.source.sql.unsafe(`
     create table big (id int primary key, note text, amount numeric, body bytea, at timestamptz);
-    insert into big select g, repeat(md5(g::text), 30), g * 1.25, decode(md5(g::text), 'hex'), '2025-01-02' from generate_series(1, ${ROWS}) g`);
+    insert into big select g, repeat(md5(g::text), 30), g * 1.25, decode(md5(g::text), 'hex'), '2025-01-02'
+      from generate_series(1, ${ROWS}) g`);
 });
-beforeEach(async () => {
-  // So slow that other sessions join even where this process waits for a processor.
-  line.upload_bytes_per_second = 1_500_000;
-  table = `table_${++count}`;
-  await run(
-    `create table ${table} (id int, note text, amount numeric, body bytea, at timestamptz);
-     insert into ${table} values (-1, 'old', null, null, '2025-01-01')`,
-  );
-});
-afterEach(async () => {
-  for (const writer of writers.splice(0)) await writer.abort();
-});
-afterAll(() => proxy?.stop());
 
-const slowDestination = (parallel_writes: number, more: Partial<PostgresDestinationConfig> = {}) =>
-  destinationConfig(sides.destination, {
-    parallel_writes,
-    port: proxy.port,
-    host: '127.0.0.1',
-    ssl_mode: 'disable',
-    ...more,
-  });
-type Destination = ReturnType<typeof slowDestination>;
-
-const CHECKSUM = `select count(*)::int as n, count(distinct id)::int as ids, md5(string_agg(md5(t::text), '' order by id)) as sum`;
-const content = async () => (await run(`${CHECKSUM} from ${table} t`))[0];
+const content = async () => (await run(`${CHECKSUM} from ${at.table} t`))[0];
 const copied = async () => (await sides.source.sql.unsafe(`${CHECKSUM} from big t`))[0];
-const withoutOld = async () => (await run(`${CHECKSUM} from ${table} t where id > 0`))[0];
+const withoutOld = async () => (await run(`${CHECKSUM} from ${at.table} t where id > 0`))[0];
+const underway = () => at.underway(1);
 
-async function targetFor(more: Partial<WriteTarget> = {}): Promise<WriteTarget> {
-  const stream = await streamNamed(sides.source, 'big');
-  return targetOf(stream, { table, stream_id: table, mode: 'append', ...more });
-}
-
-async function opened(to: Destination, more: Partial<WriteTarget> = {}): Promise<Writer> {
-  const writer = await postgresDestination.open(to.ctx, await targetFor(more));
-  writers.push(writer);
-  return writer;
-}
-
-/** Rows of `big`, with a pause before their end that lasts as long as `meanwhile`. */
-async function streamOf(meanwhile: () => Promise<unknown> = async () => {}): Promise<ByteStream> {
-  const request = requestOf(await streamNamed(sides.source, 'big'));
-  const stream = await postgresSource.copy!(sourceConfig(sides.source).ctx, request, 'pgcopy-binary');
-  async function* chunks() {
-    const waiting = meanwhile();
-    waiting.catch(() => {});
-    yield* stream.chunks;
-    await waiting;
-  }
-  return { ...stream, chunks: chunks() };
-}
-
-/** The table that other sessions copy into. */
-const beside = async () =>
-  (await run(`select relname from pg_class where relkind = 'r' and relname like '${table}\\_\\_new%'`))[0]?.relname as
-    | string
-    | undefined;
-
-async function underway(): Promise<void> {
-  const copies = () =>
-    run(`select from pg_stat_progress_copy p join pg_class c on c.oid = p.relid
-      where p.datname = current_database() and c.relname like '${table}%'`);
-  await until(async () => (await beside()) !== undefined && (await copies()).length > 1);
-  delete line.upload_bytes_per_second;
-}
-
-/** Why no other session joins. The line is as fast as it can be from then on. */
-function warningsOf(to: Destination): { reasons: string[]; warned(): Promise<void> } {
-  const reasons: string[] = [];
-  to.ctx.log.warn = (_, context) => {
-    reasons.push(JSON.stringify(context));
-    delete line.upload_bytes_per_second;
-  };
-  return { reasons, warned: () => until(() => reasons.length > 0) };
-}
-
-/** Nothing beside the table itself, no note of anything else, and no session. */
 async function expectNothingLeft(): Promise<void> {
-  expect(await beside()).toBeUndefined();
-  const noted = await run(`select 1 from _pipeline_state where stream_id = '${table}' and pending_table is not null`);
-  expect(noted.length).toBe(0);
-  await until(async () => (await backends(sides.destination)) === 0);
+  await at.expectNothingLeft();
+  await at.closed();
 }
 
 describe('several sessions that append to a table', () => {
@@ -125,7 +45,7 @@ describe('several sessions that append to a table', () => {
     const request = requestOf(await streamNamed(sides.source, 'big'));
     const from = sourceConfig(sides.source).ctx;
     const joined = underway();
-    const counts = await moveStream({ from, to: slowDestination(4).ctx, request, target: await targetFor(), lane });
+    const counts = await moveStream({ from, to: at.destination(4).ctx, request, target: await targetFor(), lane });
     await joined;
     expect(counts.rows_loaded).toBe(ROWS);
     expect(await withoutOld()).toEqual(await copied());
@@ -134,7 +54,7 @@ describe('several sessions that append to a table', () => {
   });
 
   test('show their rows with the commit of the first one, all at once', async () => {
-    const writer = await opened(slowDestination(3));
+    const writer = await opened(at.destination(3));
     await writer.pipe!(await streamOf(underway));
     expect(await content()).toMatchObject({ n: 1 });
     expect(await writer.finish(null)).toMatchObject({ rows_loaded: ROWS });
@@ -143,12 +63,12 @@ describe('several sessions that append to a table', () => {
   });
 
   test('do so for each checkpoint', async () => {
-    const writer = await opened(slowDestination(3));
+    const writer = await opened(at.destination(3));
     await writer.pipe!(await streamOf(underway));
     await writer.checkpoint({ cursor: '1' });
     expect(await content()).toMatchObject({ n: ROWS + 1 });
-    expect(await beside()).toBeUndefined();
-    line.upload_bytes_per_second = 1_500_000;
+    expect(await at.beside()).toBeUndefined();
+    at.slow();
     await writer.pipe!(await streamOf(underway));
     expect(await writer.finish({ cursor: '2' })).toMatchObject({ rows_loaded: 2 * ROWS });
     expect(await content()).toMatchObject({ n: 2 * ROWS + 1, ids: ROWS + 1 });
@@ -158,13 +78,13 @@ describe('several sessions that append to a table', () => {
   test('let the first one go on alone where they may not create a table', async () => {
     const { server } = sides.destination;
     const role = `${server.database}_appender`;
-    await run(`create role ${role} login password 'p'; grant select, insert on ${table} to ${role}`);
+    await run(`create role ${role} login password 'p'; grant select, insert on ${at.table} to ${role}`);
     // Creates the table of states.
     const before = await opened(destinationConfig(sides.destination), { stream_id: 'before' });
     await before.abort();
     await run(`revoke create on schema public from public; grant all on _pipeline_state to ${role}`);
     try {
-      const to = slowDestination(3, { username: role, password: 'p' });
+      const to = at.destination(3, { username: role, password: 'p' });
       const { reasons, warned } = warningsOf(to);
       const writer = await opened(to);
       await writer.pipe!(await streamOf(warned));
@@ -178,8 +98,8 @@ describe('several sessions that append to a table', () => {
   });
 
   test('leave a table alone whose rules would change what is moved', async () => {
-    await run(`create rule no_move as on insert to ${table} do instead nothing`);
-    const to = slowDestination(3);
+    await run(`create rule no_move as on insert to ${at.table} do instead nothing`);
+    const to = at.destination(3);
     const { reasons, warned } = warningsOf(to);
     const writer = await opened(to);
     await writer.pipe!(await streamOf(warned));
@@ -190,15 +110,15 @@ describe('several sessions that append to a table', () => {
   });
 
   test('do not hold up the first one while somebody waits for its locks', async () => {
-    const to = slowDestination(3);
+    const to = at.destination(3);
     const { reasons, warned } = warningsOf(to);
     const writer = await opened(to);
     let altered: Promise<unknown> = Promise.resolve();
     const stream = await streamOf(async () => {
       const locks = (mode: string) =>
-        run(`select from pg_locks where relation = '${table}'::regclass and mode = '${mode}'`);
+        run(`select from pg_locks where relation = '${at.table}'::regclass and mode = '${mode}'`);
       await until(async () => (await locks('RowExclusiveLock')).length > 0);
-      altered = run(`alter table ${table} add column more int`).then(() => {});
+      altered = run(`alter table ${at.table} add column more int`).then(() => {});
       await until(async () => (await locks('AccessExclusiveLock')).length > 0);
       await warned();
     });
@@ -212,7 +132,7 @@ describe('several sessions that append to a table', () => {
 
   test('replace the rows of a window by the same commit', async () => {
     const day = { column: 'at', start: '2025-01-01T00:00:00.000Z', end: null };
-    const writer = await opened(slowDestination(3), { replace_window: day });
+    const writer = await opened(at.destination(3), { replace_window: day });
     await writer.pipe!(await streamOf(underway));
     expect(await content()).toMatchObject({ n: 1 });
     expect(await writer.finish(null)).toMatchObject({ rows_loaded: ROWS, rows_deleted: 1 });
@@ -230,7 +150,7 @@ describe('an attempt to append by several sessions that ends early leaves the ol
       where p.datname = current_database() order by a.backend_start desc limit 1) last`;
 
   test('a session that is lost', async () => {
-    const writer = await opened(slowDestination(3));
+    const writer = await opened(at.destination(3));
     const stream = await streamOf(async () => {
       await underway();
       await run(`select pg_terminate_backend(pid) from ${ofLast}`);
@@ -246,13 +166,13 @@ describe('an attempt to append by several sessions that ends early leaves the ol
         if current_query() ilike 'insert%' then perform pg_sleep(600); end if;
         return null;
       end $$;
-      create trigger sleep_in_move before insert on ${table} for each statement execute function sleep_in_move()`);
-    const writer = await opened(slowDestination(3));
+      create trigger sleep_in_move before insert on ${at.table} for each statement execute function sleep_in_move()`);
+    const writer = await opened(at.destination(3));
     await writer.pipe!(await streamOf(underway));
     const lost = errorOf(writer.finish(null));
     const moving = `(select pid from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep') one`;
     await until(async () => (await run(`select from ${moving}`)).length > 0);
-    expect((await run(`select count(*)::int as n from ${await beside()}`))[0]!.n).toBeGreaterThan(0);
+    expect((await run(`select count(*)::int as n from ${await at.beside()}`))[0]!.n).toBeGreaterThan(0);
     await run(`select pg_terminate_backend(pid) from ${moving}`);
     expect((await lost)?.code).toBe('connection_lost');
     await writer.abort();
@@ -261,7 +181,7 @@ describe('an attempt to append by several sessions that ends early leaves the ol
   });
 
   test('a stop', async () => {
-    const to = slowDestination(3);
+    const to = at.destination(3);
     const writer = await opened(to);
     const stream = await streamOf(async () => {
       await underway();
@@ -274,8 +194,8 @@ describe('an attempt to append by several sessions that ends early leaves the ol
   });
 
   test('a row that the table refuses and the one beside it takes', async () => {
-    await run(`alter table ${table} add constraint small check (id < ${ROWS})`);
-    const writer = await opened(slowDestination(3));
+    await run(`alter table ${at.table} add constraint small check (id < ${ROWS})`);
+    const writer = await opened(at.destination(3));
     const error = await errorOf(streamOf(underway).then((s) => writer.pipe!(s).then(() => writer.finish(null))));
     expect(error?.code).toBe('constraint_violation');
     await writer.abort();
@@ -283,7 +203,7 @@ describe('an attempt to append by several sessions that ends early leaves the ol
   });
 
   test('one that stands still, which the next one ends', async () => {
-    const old = await opened(slowDestination(3));
+    const old = await opened(at.destination(3));
     let replaced = Promise.resolve();
     const replace = async () => {
       await underway();
@@ -296,7 +216,7 @@ describe('an attempt to append by several sessions that ends early leaves the ol
     await replaced;
     expect(error?.code).toBe('connection_lost');
     await old.abort();
-    expect([...(await run(`select id, note from ${table} order by 1`))]).toEqual([
+    expect([...(await run(`select id, note from ${at.table} order by 1`))]).toEqual([
       { id: -1, note: 'old' },
       { id: 7, note: 'new' },
     ] as never);
@@ -304,7 +224,7 @@ describe('an attempt to append by several sessions that ends early leaves the ol
   });
 
   test('one whose claim is lost, which creates no table', async () => {
-    const to = slowDestination(3);
+    const to = at.destination(3);
     warningsOf(to);
     const old = await opened(to);
     const newer = await opened(destinationConfig(sides.destination), { fence: 2 });

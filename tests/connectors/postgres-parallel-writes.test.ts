@@ -1,119 +1,48 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import postgres from 'postgres';
-import type { ByteStream, Writer, WriteTarget } from '../../server/connectors/contract/connector.ts';
 import { APPLICATION_NAME } from '../../server/connectors/postgres/connection/client.ts';
-import type { PostgresDestinationConfig } from '../../server/connectors/postgres/connection/settings.ts';
 import { postgresDestination } from '../../server/connectors/postgres/destination.ts';
-import { postgresSource } from '../../server/connectors/postgres/source.ts';
-import { type Limits, startTcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 import {
-  backends,
   destinationConfig,
   moveStream,
   requestOf,
   sourceConfig,
   streamNamed,
-  targetOf,
   twoDatabases,
 } from './postgres-support.ts';
+import { CHECKSUM, type Destination, slowLine } from './slow-line.ts';
 import { errorOf } from './writing.ts';
 
 const ROWS = 30_001;
+const OLD = [{ id: -1 }];
 
 const sides = twoDatabases();
-const run = (sql: string) => sides.destination.sql.unsafe(sql);
-/** The line to the destination. */
-const line: Limits = {};
-let proxy: Awaited<ReturnType<typeof startTcpProxy>>;
-let table = '';
-let count = 0;
-const writers: Writer[] = [];
+const at = slowLine(sides, {
+  mode: 'overwrite',
+  bytes_per_second: 2_000_000,
+  create: (table) => `create table ${table} (id int primary key); insert into ${table} values (-1)`,
+});
+const { run, targetFor, streamOf, opened, expectNothingLeft } = at;
 
 /** Some 32 MB, one row of which is larger than any buffer. */
 beforeAll(async () => {
-  proxy = await startTcpProxy(sides.destination.server, line);
   await sides.source.sql.unsafe(`
     create table big (id int primary key, note text, amount numeric, body bytea);
     insert into big select g, repeat(md5(g::text), 30), g * 1.25, decode(md5(g::text), 'hex') from generate_series(1, 30000) g;
     insert into big values (40000, repeat('ä€😀\\\t', 200000), null, null)`);
 });
-beforeEach(async () => {
-  // So slow that other sessions join even where this process waits for a processor.
-  line.upload_bytes_per_second = 2_000_000;
-  table = `table_${++count}`;
-  await run(`create table ${table} (id int primary key); insert into ${table} values (-1)`);
-});
-afterEach(async () => {
-  for (const writer of writers.splice(0)) await writer.abort();
-});
-afterAll(() => proxy?.stop());
 
-const slowDestination = (parallel_writes: number, more: Partial<PostgresDestinationConfig> = {}) =>
-  destinationConfig(sides.destination, {
-    parallel_writes,
-    port: proxy.port,
-    host: '127.0.0.1',
-    ssl_mode: 'disable',
-    ...more,
-  });
-type Destination = ReturnType<typeof slowDestination>;
 const sent = ({ entries }: Destination, name: string) => entries.filter(({ method }) => method === name);
-
-const CHECKSUM = `select count(*)::int as n, count(distinct id)::int as ids, md5(string_agg(md5(t::text), '' order by id)) as sum`;
-const content = () => run(`select * from ${table} order by 1 limit 3`);
-const OLD = [{ id: -1 }];
-
-async function targetFor(more: Partial<WriteTarget> = {}): Promise<WriteTarget> {
-  const stream = await streamNamed(sides.source, 'big');
-  return targetOf(stream, { table, stream_id: table, mode: 'overwrite', ...more });
-}
-
-/** Nothing beside the table itself, and no note of anything else. */
-async function expectNothingLeft(): Promise<void> {
-  const found = await run(`select relname from pg_class where relkind = 'r' and relname like '${table}%'`);
-  expect(found.map(({ relname }) => relname)).toEqual([table]);
-  const noted = await run(`select 1 from _pipeline_state where stream_id = '${table}' and pending_table is not null`);
-  expect(noted.length).toBe(0);
-}
-
-/** How many sessions copy into the new table, once others see it. */
-const copying = async () =>
-  (
-    await run(`select 1 from pg_stat_progress_copy p join pg_class c on c.oid = p.relid
-      where p.datname = current_database() and c.relname like '${table}\\_\\_new%'`)
-  ).length;
-
-/** Rows of `big`, with a pause before their end that lasts as long as `meanwhile`. */
-async function streamOf(meanwhile: () => Promise<unknown>): Promise<ByteStream> {
-  const request = requestOf(await streamNamed(sides.source, 'big'));
-  const stream = await postgresSource.copy!(sourceConfig(sides.source).ctx, request, 'pgcopy-binary');
-  async function* chunks() {
-    const waiting = meanwhile();
-    waiting.catch(() => {});
-    yield* stream.chunks;
-    await waiting;
-  }
-  return { ...stream, chunks: chunks() };
-}
-
-async function opened(to: Destination, more: Partial<WriteTarget> = {}): Promise<Writer> {
-  const writer = await postgresDestination.open(to.ctx, await targetFor(more));
-  writers.push(writer);
-  return writer;
-}
-
-async function underway(): Promise<void> {
-  await until(async () => (await copying()) >= 2);
-  delete line.upload_bytes_per_second;
-}
+const content = () => run(`select * from ${at.table} order by 1 limit 3`);
+const underway = () => at.underway(2);
 
 describe('several sessions that fill a new table', () => {
   test.each(['pgcopy-binary', 'pgcopy-text', 'rows'] as const)('store every row once: %s', async (lane) => {
     const stream = await streamNamed(sides.source, 'big');
     const request = requestOf(stream);
     const [expected] = await sides.source.sql.unsafe(`${CHECKSUM} from big t`);
-    const to = slowDestination(3);
+    const to = at.destination(3);
     const joined = underway();
     const counts = await moveStream({
       from: sourceConfig(sides.source).ctx,
@@ -123,7 +52,7 @@ describe('several sessions that fill a new table', () => {
       lane,
     });
     await joined;
-    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toEqual(expected);
+    expect((await run(`${CHECKSUM} from ${at.table} t`))[0]).toEqual(expected);
     const alone = destinationConfig(sides.destination, { parallel_writes: 1 });
     const same = await moveStream({
       from: sourceConfig(sides.source).ctx,
@@ -139,11 +68,11 @@ describe('several sessions that fill a new table', () => {
     expect(sent(to, 'CONNECT').length).toBeWithin(2, 4);
     expect(sent(to, 'COPY').length).toBeWithin(3, 5);
     await expectNothingLeft();
-    await until(async () => (await backends(sides.destination)) === 0);
+    await at.closed();
   });
 
   test('readers see the old rows until the last session has ended', async () => {
-    const writer = await opened(slowDestination(2));
+    const writer = await opened(at.destination(2));
     let seen: unknown;
     await writer.pipe!(
       await streamOf(async () => {
@@ -154,17 +83,17 @@ describe('several sessions that fill a new table', () => {
     expect(seen).toEqual(OLD);
     expect([...(await content())]).toEqual(OLD as never);
     expect(await writer.finish(null)).toMatchObject({ rows_loaded: ROWS });
-    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toMatchObject({ n: ROWS, ids: ROWS });
+    expect((await run(`${CHECKSUM} from ${at.table} t`))[0]).toMatchObject({ n: ROWS, ids: ROWS });
     await expectNothingLeft();
   });
 
   test('the load goes on without a session that cannot be opened', async () => {
-    const to = slowDestination(3);
+    const to = at.destination(3);
     const { connect } = to.ctx;
     let asked = 0;
-    to.ctx.connect = (at) => {
-      if (++asked === 1) return connect(at);
-      delete line.upload_bytes_per_second;
+    to.ctx.connect = (target) => {
+      if (++asked === 1) return connect(target);
+      at.open();
       return Promise.reject(new Error('too many connections'));
     };
     const writer = await opened(to);
@@ -175,13 +104,13 @@ describe('several sessions that fill a new table', () => {
   });
 
   test('a table that was missing appears with all rows, and later rows are added', async () => {
-    await run(`drop table ${table}`);
-    const writer = await opened(slowDestination(2), { mode: 'append' });
+    await run(`drop table ${at.table}`);
+    const writer = await opened(at.destination(2), { mode: 'append' });
     let seen: unknown;
     await writer.pipe!(
       await streamOf(async () => {
         await underway();
-        seen = (await run(`select to_regclass('${table}') as found`))[0]!.found;
+        seen = (await run(`select to_regclass('${at.table}') as found`))[0]!.found;
       }),
     );
     expect(seen).toBeNull();
@@ -189,50 +118,50 @@ describe('several sessions that fill a new table', () => {
     await expectNothingLeft();
     await writer.pipe!(await streamOf(() => Promise.resolve()));
     expect(await writer.finish(null)).toMatchObject({ rows_loaded: 2 * ROWS });
-    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toMatchObject({ n: 2 * ROWS, ids: ROWS });
+    expect((await run(`${CHECKSUM} from ${at.table} t`))[0]).toMatchObject({ n: 2 * ROWS, ids: ROWS });
     await expectNothingLeft();
   });
 
   test('a table that was created meanwhile keeps its rows', async () => {
-    await run(`drop table ${table}`);
-    const writer = await opened(slowDestination(2), { mode: 'append' });
+    await run(`drop table ${at.table}`);
+    const writer = await opened(at.destination(2), { mode: 'append' });
     await writer.pipe!(
       await streamOf(async () => {
         await underway();
-        await run(`create table ${table} (id int); insert into ${table} values (-1)`);
+        await run(`create table ${at.table} (id int); insert into ${at.table} values (-1)`);
       }),
     );
     expect(await writer.finish(null)).toMatchObject({ rows_loaded: ROWS });
-    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toMatchObject({ n: ROWS + 1, ids: ROWS + 1 });
+    expect((await run(`${CHECKSUM} from ${at.table} t`))[0]).toMatchObject({ n: ROWS + 1, ids: ROWS + 1 });
     await expectNothingLeft();
   });
 
   test('a table that becomes visible with others waits for them', async () => {
-    const writer = await opened(slowDestination(2), { publish_with: 'moment' });
+    const writer = await opened(at.destination(2), { publish_with: 'moment' });
     await writer.pipe!(await streamOf(underway));
     await writer.finish(null);
     expect([...(await content())]).toEqual(OLD as never);
-    const streams = [{ stream_id: table, stream_run_id: 'stream-run', fence: 1 }];
+    const streams = [{ stream_id: at.table, stream_run_id: 'stream-run', fence: 1 }];
     const group = { connection_id: 'connection', schema: null, publish_with: 'moment', streams };
     await postgresDestination.publish!(destinationConfig(sides.destination).ctx, group);
-    expect((await run(`${CHECKSUM} from ${table} t`))[0]).toMatchObject({ n: ROWS, ids: ROWS });
+    expect((await run(`${CHECKSUM} from ${at.table} t`))[0]).toMatchObject({ n: ROWS, ids: ROWS });
     await expectNothingLeft();
   });
 
   test('rows that are dropped before they became visible do not count, also after a second attempt is killed', async () => {
-    const at = (fence: number, publish_with: string) =>
+    const openAt = (fence: number, publish_with: string) =>
       opened(destinationConfig(sides.destination), { fence, publish_with });
     const idle = async () => {};
-    const first = await at(1, 'moment');
+    const first = await openAt(1, 'moment');
     await first.pipe!(await streamOf(idle));
     await first.finish(null);
-    const killed = await at(2, 'next moment');
+    const killed = await openAt(2, 'next moment');
     await killed.abort();
-    const last = await at(3, 'next moment');
+    const last = await openAt(3, 'next moment');
     expect(last.committed).toBeNull();
     await last.pipe!(await streamOf(idle));
     expect((await last.finish(null)).rows_loaded).toBe(ROWS);
-    const streams = [{ stream_id: table, stream_run_id: 'stream-run', fence: 3 }];
+    const streams = [{ stream_id: at.table, stream_run_id: 'stream-run', fence: 3 }];
     const group = { connection_id: 'connection', schema: null, publish_with: 'next moment', streams };
     await postgresDestination.publish!(destinationConfig(sides.destination).ctx, group);
     await expectNothingLeft();
@@ -243,14 +172,14 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
   const expectUndone = async () => {
     expect([...(await content())]).toEqual(OLD as never);
     await expectNothingLeft();
-    await until(async () => (await backends(sides.destination)) === 0);
+    await at.closed();
   };
   const endLast = () =>
     run(`select pg_terminate_backend(pid) from (select p.pid from pg_stat_progress_copy p join pg_stat_activity a using (pid)
       where p.datname = current_database() order by a.backend_start desc limit 1) last`);
 
   test('a session that is lost fails the stream with its own error', async () => {
-    const writer = await opened(slowDestination(3));
+    const writer = await opened(at.destination(3));
     const act = async () => {
       await underway();
       await endLast();
@@ -262,14 +191,14 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
   });
 
   test('a row that a session refuses fails the stream with its own error', async () => {
-    const writer = await opened(slowDestination(2));
+    const writer = await opened(at.destination(2));
     const rest = 'x'.repeat(1000);
     const row = (id: number | string) => `${id}\t${rest}\t1\t\\\\x00\n`;
     async function* chunks() {
       const waiting = underway();
       waiting.catch(() => {});
       for (let id = 1; id < ROWS; id += 50) {
-        yield Buffer.from(Array.from({ length: 50 }, (_, at) => row(id + at)).join(''));
+        yield Buffer.from(Array.from({ length: 50 }, (_, offset) => row(id + offset)).join(''));
       }
       await waiting;
       yield Buffer.from(row('not a number'));
@@ -282,7 +211,7 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
   });
 
   test('a stop ends all sessions', async () => {
-    const to = slowDestination(3);
+    const to = at.destination(3);
     const writer = await opened(to);
     const act = async () => {
       await underway();
@@ -295,7 +224,7 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
   });
 
   test('one that stands still is ended by the next one, and commits nothing', async () => {
-    const old = await opened(slowDestination(3));
+    const old = await opened(at.destination(3));
     let replaced = Promise.resolve();
     const replace = async () => {
       await underway();
@@ -308,18 +237,18 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
     await replaced;
     expect(error?.code).toBe('connection_lost');
     await old.abort();
-    expect([...(await run(`select id, note from ${table}`))]).toEqual([{ id: 7, note: 'new' }] as never);
+    expect([...(await run(`select id, note from ${at.table}`))]).toEqual([{ id: 7, note: 'new' }] as never);
     await expectNothingLeft();
   });
 
   test('a session of it that joins while the next one is about to drop its table is ended as well', async () => {
-    const old = await opened(slowDestination(2));
+    const old = await opened(at.destination(2));
     const lose = async () => {
       await underway();
       await run(`select pg_terminate_backend(pid) from pg_stat_progress_copy where datname = current_database()`);
     };
     await errorOf(streamOf(lose).then((stream) => old.pipe!(stream)));
-    const fresh = await freshName();
+    const fresh = await at.beside();
     // Holds the first drop, which has looked for writers by then, until one more is there. No rollback undoes a nextval.
     await run(`create sequence public.first_drop;
       create function await_writer() returns event_trigger language plpgsql as $$ begin
@@ -351,7 +280,7 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
   });
 
   test('one whose claim is lost shares no table', async () => {
-    const old = await opened(slowDestination(3));
+    const old = await opened(at.destination(3));
     const newer = await opened(destinationConfig(sides.destination), { fence: 2 });
     const error = await errorOf(
       streamOf(() => Promise.resolve()).then((stream) => old.pipe!(stream).then(() => old.finish(null))),
@@ -362,21 +291,17 @@ describe('an attempt that ends early leaves the old rows, and no table beside th
   });
 
   test('a run whose tables become visible together removes what a lost attempt has left', async () => {
-    const writer = await opened(slowDestination(2), { publish_with: 'moment' });
+    const writer = await opened(at.destination(2), { publish_with: 'moment' });
     const act = async () => {
       await underway();
       await run(`select pg_terminate_backend(pid) from pg_stat_progress_copy where datname = current_database()`);
     };
     const error = await errorOf(streamOf(act).then((stream) => writer.pipe!(stream).then(() => writer.finish(null))));
     expect(error?.code).toBe('connection_lost');
-    expect(await freshName()).toStartWith(`${table}__new`);
-    const streams = [{ stream_id: table, stream_run_id: 'stream-run', fence: 1 }];
+    expect(await at.beside()).toStartWith(`${at.table}__new`);
+    const streams = [{ stream_id: at.table, stream_run_id: 'stream-run', fence: 1 }];
     const group = { connection_id: 'connection', schema: null, publish_with: 'moment', streams };
     await postgresDestination.discard!(destinationConfig(sides.destination).ctx, group);
     await expectUndone();
   });
 });
-
-const freshName = async () =>
-  (await run(`select relname from pg_class where relkind = 'r' and relname like '${table}\\_\\_new%'`))[0]
-    ?.relname as string;

@@ -46,7 +46,7 @@ describe('overwrite', () => {
     const writer = await postgresDestination.open(ctx, target({ mode, fence: 2, stream_run_id: 'second' }));
     await writer.write(batchOf([row(2, 'new')]));
     await writer.finish(null);
-    expect(entries.filter(({ method }) => method === 'QUERY').length).toBeLessThanOrEqual(18);
+    expect(entries.filter(({ method }) => method === 'QUERY').length).toBeLessThanOrEqual(15);
     expect(await content()).toEqual([[2, 'new']]);
   });
 

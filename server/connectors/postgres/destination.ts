@@ -182,7 +182,7 @@ async function openSession<Result>(
   try {
     const settings = `set local lock_timeout = '${LOCK_LIMIT}'; set local search_path = ''; ${LIMITS}`;
     const locks = [...new Set(targets.map((target) => target.schema))].map(definitionsLock);
-    await session.query(['begin', settings, ...locks].join('; '), { slow: true });
+    for (const statement of ['begin', settings, ...locks]) session.ahead(statement);
     const writer = await prepare(session);
     await session.query('commit');
     return writer;

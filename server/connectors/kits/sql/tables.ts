@@ -18,14 +18,20 @@ const optionsOf = ({ tableOptions, mergedTableOptions = tableOptions }: Dialect,
 const deletionColumn = ({ identifier, types }: Dialect) => `${identifier(DELETED_AT)} ${types.instant} null`;
 
 /** @param key the primary key of the new table; [] for none. `filled`: the columns that take no NULL. */
-export async function createTable(
-  { session, dialect }: SqlDatabase,
-  target: Target,
-  { name, key, filled = key }: { name: string; key: readonly string[]; filled?: readonly string[] },
-): Promise<void> {
-  const table = dialect.relation(target.schema, name);
+export async function createTable({ session, dialect }: SqlDatabase, target: Target, created: NewTable): Promise<void> {
+  await session.query(creation(dialect, target, created));
+}
+
+interface NewTable {
+  name: string;
+  key: readonly string[];
+  filled?: readonly string[];
+}
+
+/** The statement of `createTable`. */
+export function creation(dialect: Dialect, target: Target, { name, key, filled = key }: NewTable): string {
   const lines = parts(dialect, target, { key, filled });
-  await session.query(`create table ${table} (${lines.join(', ')}) ${optionsOf(dialect, target)}`);
+  return `create table ${dialect.relation(target.schema, name)} (${lines.join(', ')}) ${optionsOf(dialect, target)}`;
 }
 
 function parts(

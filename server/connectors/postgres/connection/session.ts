@@ -153,7 +153,7 @@ export class PgSession extends DatabaseSession<Context> {
     this.#ahead.push(statement);
   }
 
-  /** Sends what waits for the next statement. Needed before a COPY. */
+  /** Sends what waits for the next statement. */
   async flush(): Promise<void> {
     if (this.#ahead.length > 0) await this.query(this.#ahead.splice(0).join('; '));
   }
@@ -203,7 +203,9 @@ export class PgSession extends DatabaseSession<Context> {
     return copy;
   }
 
-  copyIn(text: string): CopyIn {
+  /** Statements that were sent ahead are part of the message. */
+  copyIn(statement: string): CopyIn {
+    const text = [...this.#ahead.splice(0), statement].join('; ');
     const pending = this.#startFlow('COPY', text);
     const copy: CopyIn = this.flows(new CopyIn(text, (error) => this.finish(pending, error, copy.bytes())));
     this.client.query(copy as unknown as pg.Submittable);

@@ -1,7 +1,7 @@
 import type { ReadRequest } from '../../contract/connector.ts';
 import { conditions } from './select.ts';
 import type { PgSession } from '../connection/session.ts';
-import { relation } from '../connection/sql.ts';
+import { literal, relation } from '../connection/sql.ts';
 
 /** Smallest share of a table that is worth another connection. */
 const BYTES_PER_READER = 16 * 1024 * 1024;
@@ -35,8 +35,8 @@ export async function planRead(session: PgSession, request: ReadRequest, readers
     return { steady: false, ranges: null };
   }
   const splits = readers >= 2;
-  const look = splits ? `${KIND}, ${PAGES}` : KIND;
-  const { rows } = await session.query(look, { values: [relation(namespace, name)] });
+  const table = literal(relation(namespace, name));
+  const { rows } = await session.query(splits ? `${kindOf(table)}, ${pagesOf(table)}` : kindOf(table));
   const [steady, suitable, bytes, pages] = rows[0] ?? [];
   const worthwhile = suitable === 't' ? Math.min(readers, Math.floor(Number(bytes) / BYTES_PER_READER)) : 0;
   const ranges = worthwhile < 2 ? null : { readers: worthwhile, conditions: pageRanges(Number(pages), worthwhile) };
@@ -62,13 +62,14 @@ export function pageRanges(pages: number, readers: number): string[] {
   });
 }
 
-const KIND = "select (select relkind in ('r', 'p', 'm') from pg_class where oid = $1::regclass)";
+const kindOf = (table: string) =>
+  `select (select relkind in ('r', 'p', 'm') from pg_class where oid = ${table}::regclass)`;
 
 /** Found by their OIDs: a condition on all tables would read the whole catalog. */
-const PAGES = `
+const pagesOf = (table: string) => `
          current_setting('server_version_num')::int >= 140000 and bool_and(relkind = 'r' and amname = 'heap'),
          sum(pg_table_size(c.oid)), max(pg_relation_size(c.oid) / current_setting('block_size')::int)
-    from (select $1::regclass::oid as oid
-          union select relid::oid from pg_partition_tree($1::regclass) where isleaf) part
+    from (select ${table}::regclass::oid as oid
+          union select relid::oid from pg_partition_tree(${table}::regclass) where isleaf) part
     join pg_class c on c.oid = part.oid and c.relkind <> 'p'
     left join pg_am a on a.oid = c.relam`;

@@ -94,7 +94,6 @@ export class CopyLoad implements TurnLoad {
   async #prepareTable(): Promise<void> {
     this.transaction.begin();
     this.#into = await this.#load.prepare(this.session);
-    await this.session.flush();
   }
 
   async stageHeld(): Promise<void> {

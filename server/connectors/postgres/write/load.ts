@@ -7,7 +7,7 @@ import { type PendingTable, pendingState } from '../../kits/sql/publish/pending-
 import { READY, readyTable } from '../../kits/sql/publish/ready.ts';
 import { type Stage, stageOf } from '../../kits/sql/stage.ts';
 import { StagedChanges } from '../../kits/sql/merge/staged-changes.ts';
-import { createTable } from '../../kits/sql/tables.ts';
+import { createTable, creation } from '../../kits/sql/tables.ts';
 import { isMerge } from '../../kits/sql/target.ts';
 import type { PgSession } from '../connection/session.ts';
 import { columnList, identifier, relation } from '../connection/sql.ts';
@@ -142,7 +142,7 @@ function aside(target: PgTarget, filled: readonly string[]) {
   const pending = pendingOf(target);
   const { name } = pending;
   const prepare: Load['prepare'] = async (session) => {
-    await createTable({ session, dialect: postgres }, target, { name, key: [], filled });
+    session.ahead(creation(postgres, target, { name, key: [], filled }));
     return { into: relation(target.schema, name), freeze: true };
   };
   return { pending, prepare };

@@ -77,7 +77,7 @@ export async function replaceTable(
   const freshRelation = relation(target.schema, fresh);
   const dropped = old ? [...(await rightsOf(session, old.oid, freshRelation)), `drop table ${target.relation}`] : [];
   const renamed = `alter table ${freshRelation} rename to ${identifier(target.table)}`;
-  await session.query([...dropped, renamed].join('; '));
+  for (const statement of [...dropped, renamed]) session.ahead(statement);
   await renameKey(session, target, fresh);
 }
 
@@ -162,7 +162,7 @@ async function rightsOf(session: PgSession, oid: string, fresh: string): Promise
 async function renameKey(session: PgSession, target: PgTarget, fresh: string): Promise<void> {
   if (target.primary_key.length === 0) return;
   const wanted = derivedName(target.table, '_pkey');
-  const { rows } = await session.query('select to_regclass($1)', { values: [relation(target.schema, wanted)] });
+  const { rows } = await session.query(`select to_regclass(${literal(relation(target.schema, wanted))})`);
   if (rows[0]?.[0] !== null) return;
   const present = identifier(derivedName(fresh, '_pkey'));
   await session.query(`alter table ${target.relation} rename constraint ${present} to ${identifier(wanted)}`);

@@ -13,8 +13,7 @@ export async function findTable(session: PgSession, schema: string, table: strin
     `select c.oid, c.relkind, a.attname, format_type(a.atttypid, a.atttypmod)
        from pg_class c join pg_namespace n on n.oid = c.relnamespace
        left join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-      where n.nspname = $1 and c.relname = $2 order by a.attnum`,
-    { values: [schema, table] },
+      where n.nspname = ${literal(schema)} and c.relname = ${literal(table)} order by a.attnum`,
   );
   const [first] = rows;
   if (!first) return null;

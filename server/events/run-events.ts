@@ -36,17 +36,21 @@ interface RunReport {
  * Emits an event about a run, with the variables that rules may use. `facts`: of its connection, if they are known.
  * `earlier`: events that are emitted before it, in the same statement.
  */
-export async function emitRunEvent(
+export async function emitRunEvent(db: Db, about: AboutRun): Promise<void> {
+  const report = await prepareRunEvent(db, about);
+  await report();
+}
+
+type AboutRun = RunReport & { run: RunRow; facts?: ConnectionFacts; earlier?: readonly NewEvent[] };
+
+/** Reads what the event needs. @returns the rest of `emitRunEvent`, which is one statement */
+export async function prepareRunEvent(
   db: Db,
-  {
-    run,
-    facts,
-    earlier = [],
-    ...report
-  }: RunReport & { run: RunRow; facts?: ConnectionFacts; earlier?: readonly NewEvent[] },
-): Promise<void> {
+  { run, facts, earlier = [], ...report }: AboutRun,
+): Promise<() => Promise<void>> {
   const known = facts ?? (await connectionFacts(db, run.connection_id));
-  await emit(db, ...earlier, await runEvent(db, { run, facts: known, report }));
+  const event = await runEvent(db, { run, facts: known, report });
+  return () => emit(db, ...earlier, event);
 }
 
 /** Emits the same event about several runs, in their order. */

@@ -15,6 +15,7 @@ import { isInCatalog } from '../catalog/store.ts';
 import { findConnector } from '../connectors/registry.ts';
 import { LIVE_STREAM, MAX_WORKER_DEATHS } from '../pipeline/run-states.ts';
 import { type Claim, claimColumns, claimStream, isGroupedNow, isHeldFresh, loadOthers } from './claim-stream.ts';
+import { howToTakeUp, STREAM_BEFORE, type StreamBefore, type TakeUp } from './worker-deaths.ts';
 import { claimKeeperOf, type KeeperClaim, keeperOf } from './snapshot/claim-keeper.ts';
 import { isGrouped, isKeptInProcess } from './snapshot/members.ts';
 
@@ -25,17 +26,26 @@ interface Claimed {
   /** Set with the claims of streams that share a snapshot in this process. */
   keeper: KeeperClaim | null;
   is_early: boolean;
+  /** Other than `claim`: what the caller has to do with the stream instead. */
+  how: TakeUp;
 }
 
 /**
  * Claims a stream for this worker, together with the streams of the run that are read from the same change log, or from
  * a snapshot that one process holds. They share one fence. Empty if there is nothing to do, as `claimStream` has it.
  * `is_early`: another worker still holds one of them or their snapshot, so the stream has to be tried again.
+ * `isIsolated`: this process executes nothing else, so that a stream that workers died with is claimed as well.
  */
-export async function claimStreams(db: Db, stream_run_id: string, worker_id: string): Promise<Claimed> {
+export async function claimStreams(
+  db: Db,
+  stream_run_id: string,
+  { worker_id, isIsolated }: { worker_id: string; isIsolated: boolean },
+): Promise<Claimed> {
   const found = await lockRunToRead(db, stream_run_id);
-  if (!found) return NONE;
-  const { run, read } = found;
+  if (!found) return { ...NONE, how: 'leave' };
+  const { run, before, read } = found;
+  const how = isIsolated ? 'claim' : howToTakeUp(before);
+  if (how !== 'claim') return { ...NONE, how };
   const sharers = canShareLog(run, read) ? await sharersOf(db, run.id) : [];
   const others = sharers.filter(({ id }) => id !== stream_run_id);
   const shares_log = others.length < sharers.length;
@@ -55,7 +65,7 @@ export async function claimStreams(db: Db, stream_run_id: string, worker_id: str
   return { ...NONE, claims: [first, ...(await claimOthers(db, first, { ids, worker_id }))], shared };
 }
 
-const NONE: Claimed = { claims: [], shared: null, keeper: null, is_early: false };
+const NONE: Claimed = { claims: [], shared: null, keeper: null, is_early: false, how: 'claim' };
 
 /** Claims more streams of the run with the fence of the first. */
 async function claimOthers(
@@ -81,11 +91,15 @@ interface Read {
   sync_mode: StreamRow['sync_mode'];
 }
 
-/** Locks the run of a stream run, and finds from where, to where and how the stream is read. */
-async function lockRunToRead(db: Db, stream_run_id: string): Promise<{ run: RunRow; read: Read } | undefined> {
+/** Locks the run of a stream run, and finds how to take it up, and from where, to where and how it is read. */
+async function lockRunToRead(
+  db: Db,
+  stream_run_id: string,
+): Promise<{ run: RunRow; before: StreamBefore; read: Read } | undefined> {
   const [found] = await db
     .select({
       run: connectionRuns,
+      before: STREAM_BEFORE,
       source: { connector_name: source.connector_name },
       destination: { connector_name: destination.connector_name },
       sync_mode: connectionStreams.sync_mode,
@@ -99,8 +113,8 @@ async function lockRunToRead(db: Db, stream_run_id: string): Promise<{ run: RunR
     .where(eq(streamRuns.id, stream_run_id))
     .for('no key update', { of: connectionRuns });
   if (!found) return undefined;
-  const { run, ...read } = found;
-  return { run, read };
+  const { run, before, ...read } = found;
+  return { run, before, read };
 }
 
 const source = alias(accountConnectors, 'source');

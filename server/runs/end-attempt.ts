@@ -56,10 +56,11 @@ export async function endAttempt(
     .returning({ ...getTableColumns(streamRuns), is_only: isOnlyStream });
   if (!row) return;
   const { is_only, ...stream } = row;
-  // Sent together: neither needs what the other one returns.
+  // Sent together: none needs what another one returns.
   const [success] = await Promise.all([
     outcome.kind === 'succeeded' && is_only ? successOf(db, { event: 'stream_run_succeeded', run, stream }) : undefined,
     meterStreamRun(db, stream),
+    outcome.kind === 'succeeded' && rememberRows(db, run, { stream, outcome }),
   ]);
   const known: KnownOfRun = { source: claim.source, success, ...(is_only && { streams: [stream] }) };
   if (outcome.kind === 'retry' || outcome.kind === 'released') {
@@ -71,7 +72,6 @@ export async function endAttempt(
   } else if (outcome.kind !== 'ready') {
     // Otherwise the event of the run follows in the same statement.
     if (!success) await emitStreamEvent(db, { event: `stream_run_${outcome.kind}`, run, stream });
-    await rememberRows(db, run, { stream, outcome });
     if (recordsDeliveries(claim)) await forgetDeliveries(db, stream.id);
     if (outcome.kind === 'succeeded') await recordSuccess(db, claim);
     if (outcome.kind === 'failed') {
@@ -168,13 +168,12 @@ function resumeAt(outcome: Outcome, stream: StreamRunRow): Date | number | undef
 async function rememberRows(
   db: Db,
   run: RunRow,
-  { stream, outcome }: { stream: StreamRunRow; outcome: Outcome },
+  { stream, outcome }: { stream: StreamRunRow; outcome: Extract<Outcome, { kind: 'succeeded' }> },
 ): Promise<void> {
-  if (outcome.kind !== 'succeeded') return;
   // A run that follows the log has recorded how far it is whenever it knew its lag.
   const fresh = outcome.rolled_over ? {} : freshSince(run, stream.started_at);
   await db
     .update(connectionStreams)
-    .set({ row_count_last_run: stream.rows_loaded, ...fresh })
+    .set({ row_count_last_run: stream.rows_loaded, ...fresh, ...outcome.loaded })
     .where(eq(connectionStreams.id, stream.stream_id));
 }

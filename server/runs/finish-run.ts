@@ -9,6 +9,7 @@ import {
   type StreamRunRow,
   streamRuns,
 } from '../../db/schema/index.ts';
+import { pipelined } from '../../db/pipelined.ts';
 import type { Db } from '../../db/types.ts';
 import { type Actor, type NewEvent, SYSTEM_ACTOR } from '../events/emit.ts';
 import type { EventKind } from '../events/kinds.ts';
@@ -25,7 +26,7 @@ import {
   MEMBER,
   NOT_PUBLISHED,
 } from './publish-snapshot.ts';
-import { type ConnectionFacts, emitRunEvent, type RunTotals } from '../events/run-events.ts';
+import { type ConnectionFacts, emitRunEvent, prepareRunEvent, type RunTotals } from '../events/run-events.ts';
 import type { Usual } from '../events/statistics.ts';
 import { finalRunStatus, HELD_STREAM, isLiveRun, LIVE_STREAM, type RunStatus } from '../pipeline/run-states.ts';
 
@@ -100,15 +101,14 @@ async function finishLocked(
   if (isPublishedTogether(streams)) await discardUnpublished(db, queue, run);
   const event = FINAL_EVENTS[status] ?? 'connection_failed';
   const totals = sumStreams(streams);
-  const report = () =>
-    emitRunEvent(db, { event, run: ended, actor, totals, extra: errorFacts(ended.error), ...known.success });
-  // `retry_count` is the number of failures before a success; for a failure it includes that failure.
-  if (status === 'succeeded') await report();
+  const about = { event, run: ended, actor, totals, extra: errorFacts(ended.error), ...known.success };
   // A custom run that fails to reload old days says nothing about the health of the connection.
-  if (run.custom_run_plan_id === null) {
-    await rememberOutcome(db, ended);
-  }
-  if (status !== 'succeeded') await report();
+  const remember = async () => run.custom_run_plan_id === null && rememberOutcome(db, ended);
+  // `retry_count` is the number of failures before a success; for a failure it includes that failure.
+  if (status !== 'succeeded') await remember();
+  const report = await prepareRunEvent(db, about);
+  if (status === 'succeeded') await pipelined(report, remember);
+  else await report();
   if (status === 'failed' && run.custom_run_plan_id === null) await disableIfRepeatedlyFailing(db, run.connection_id);
   if (run.custom_run_plan_id !== null) {
     await advancePlan(db, queue, { plan_id: run.custom_run_plan_id, ended: { status, number: run.number } });

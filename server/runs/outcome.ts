@@ -1,9 +1,15 @@
-import type { ReadyStream, StoredRunError } from '../../db/schema/index.ts';
+import type { ReadyStream, StoredRunError, StreamRow } from '../../db/schema/index.ts';
+
+/** The types that the columns of a stream were written with, and the details of its source. */
+export type LoadedStream = Pick<StreamRow, 'loaded_columns' | 'loaded_details'>;
 
 /** How an attempt at a stream ended. */
 export type Outcome =
-  /** `rolled_over`: a continuous run has ended wherever in the log it was. */
-  | { kind: 'succeeded'; rolled_over?: boolean }
+  /**
+   * `rolled_over`: a continuous run has ended wherever in the log it was. `loaded`: what the next run compares the stream
+   * with, if it has changed.
+   */
+  | { kind: 'succeeded'; rolled_over?: boolean; loaded?: LoadedStream }
   /** The new table is complete at the destination, and is published with those of the other streams. */
   | { kind: 'ready'; ready: ReadyStream }
   | { kind: 'stopped' }

@@ -1,6 +1,5 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import { type StoredRunError, type StreamRunRow, streamRuns } from '../../db/schema/index.ts';
-import type { Db } from '../../db/types.ts';
 import { meterStreamRun } from '../billing/metering.ts';
 import type { Deps } from '../deps.ts';
 import { emitStreamEvent } from '../events/run-events.ts';
@@ -25,23 +24,29 @@ import { forgetKeepers } from './snapshot/lost-keepers.ts';
  */
 export type TakeUp = 'claim' | 'isolate' | 'give_up' | 'leave';
 
-export async function howToTakeUp(db: Db, stream_run_id: string): Promise<TakeUp> {
-  const [found] = await db
-    .select({
-      status: streamRuns.status,
-      attempt: streamRuns.attempt,
-      without_progress: streamRuns.attempts_without_progress,
-      deaths: streamRuns.worker_deaths,
-      fresh: isHeldFresh,
-      is_ready: sql<boolean>`${streamRuns.ready} is not null`,
-    })
-    .from(streamRuns)
-    .where(eq(streamRuns.id, stream_run_id));
-  if (!found || found.fresh || found.is_ready || !LIVE_STREAM.includes(found.status)) return 'leave';
+export function howToTakeUp(found: StreamBefore): TakeUp {
+  if (found.fresh || found.is_ready || !LIVE_STREAM.includes(found.status)) return 'leave';
   const died = found.deaths > 0 || HELD_STREAM.includes(found.status);
   if (!died) return 'claim';
   const exhausted = found.without_progress >= MAX_ATTEMPTS_WITHOUT_PROGRESS || found.attempt >= MAX_ATTEMPTS;
   return exhausted ? 'give_up' : 'isolate';
+}
+
+/** What `howToTakeUp` needs of a stream run. */
+export const STREAM_BEFORE = {
+  status: streamRuns.status,
+  attempt: streamRuns.attempt,
+  without_progress: streamRuns.attempts_without_progress,
+  deaths: streamRuns.worker_deaths,
+  fresh: isHeldFresh,
+  is_ready: sql<boolean>`${streamRuns.ready} is not null`,
+};
+
+export interface StreamBefore extends Pick<StreamRunRow, 'status' | 'attempt'> {
+  without_progress: number;
+  deaths: number;
+  fresh: boolean;
+  is_ready: boolean;
 }
 
 /** Takes up at once what these workers held when they died, instead of after the queue has missed their heartbeats. */

@@ -4,22 +4,31 @@ import type { Db } from '../../db/types.ts';
 import type { StreamSchema, TargetColumn } from '../connectors/contract/connector.ts';
 import type { Attempt } from './attempt.ts';
 import type { Claim } from '../runs/claim-stream.ts';
+import type { LoadedStream } from '../runs/outcome.ts';
 import { givesChanges } from '../pipeline/stream-defaults.ts';
 import type { TransferPlan } from '../pipeline/transfer-plan.ts';
 import { detailsAfter } from './silent-changes.ts';
 
-/** Stores the types that the columns were written with, and the details of the source, so that the next run can detect changes. */
+/** Stores what the next run detects changes by. */
 export async function recordLoaded(
   db: Db,
+  claim: Pick<Claim, 'stream' | 'run'>,
+  prepared: { schema: StreamSchema; plan: TransferPlan },
+): Promise<void> {
+  const loaded = newlyLoaded(claim, prepared);
+  if (loaded) await db.update(connectionStreams).set(loaded).where(eq(connectionStreams.id, claim.stream.id));
+}
+
+/** The same, for the end of the attempt. Undefined: it is stored already. */
+export function newlyLoaded(
   { stream, run }: Pick<Claim, 'stream' | 'run'>,
   { schema, plan }: { schema: StreamSchema; plan: TransferPlan },
-): Promise<void> {
+): LoadedStream | undefined {
   const loaded_columns = columnsAfter({ stream }, plan);
   const loaded_details = run.custom_run_plan_id === null ? detailsAfter(schema) : stream.loaded_details;
   const before = { loaded_columns: stream.loaded_columns ?? {}, loaded_details: stream.loaded_details };
   const after = { loaded_columns, loaded_details };
-  if (Bun.deepEquals(after, before)) return;
-  await db.update(connectionStreams).set(after).where(eq(connectionStreams.id, stream.id));
+  return Bun.deepEquals(after, before) ? undefined : after;
 }
 
 /** The history of all columns once the plan's are visible. */

@@ -16,7 +16,7 @@ import { requestLineage } from './lineage/report-lineage.ts';
 import { moveStream } from './move-stream.ts';
 import { streamAttributes } from './trace-attributes.ts';
 import { inSpan } from '../platform/tracing/span.ts';
-import { failStream, howToTakeUp } from '../runs/worker-deaths.ts';
+import { failStream, type TakeUp } from '../runs/worker-deaths.ts';
 import type { Outcome } from '../runs/outcome.ts';
 
 /** The attempts of this process, by run. */
@@ -39,10 +39,9 @@ export async function executeStreamJob(
   signal: AbortSignal,
 ): Promise<void> {
   const { stream_run_id, isolate, keepers } = job;
-  const how = await howToTakeUp(deps.db, stream_run_id);
+  const how = await attemptStream(deps, { stream_run_id, keepers, isIsolated: false }, signal);
   if (how === 'give_up') await failStream(deps, stream_run_id);
   else if (how === 'isolate') await isolate(stream_run_id, signal);
-  else if (how === 'claim') await attemptStream(deps, { stream_run_id, keepers }, signal);
 }
 
 /** The pause before a stream is tried again while another worker may hold those that are read with it. */
@@ -52,26 +51,30 @@ const EARLY_MS = 1_000;
 export async function attemptAlone(deps: Deps, stream_run_id: string, signal: AbortSignal): Promise<void> {
   const keepers = createSnapshotKeepers(deps);
   try {
-    await attemptStream(deps, { stream_run_id, keepers }, signal);
+    await attemptStream(deps, { stream_run_id, keepers, isIsolated: true }, signal);
   } finally {
     await keepers.stop();
   }
 }
 
-/** Claims the stream, and those that are moved with it, moves their rows and records the outcomes. */
+/**
+ * Claims the stream, and those that are moved with it, moves their rows and records the outcomes.
+ * @returns other than `claim`: it was not claimed, and has to be taken up so
+ */
 async function attemptStream(
   deps: Deps,
-  { stream_run_id, keepers }: { stream_run_id: string; keepers: SnapshotKeepers },
+  { stream_run_id, keepers, isIsolated }: { stream_run_id: string; keepers: SnapshotKeepers; isIsolated: boolean },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<TakeUp> {
   const asked = performance.now();
   const {
     claims,
     shared: together,
     keeper,
     is_early,
+    how,
   } = await deps.db.transaction(async (tx) => {
-    const claimed = await claimStreams(tx, stream_run_id, deps.worker_id);
+    const claimed = await claimStreams(tx, stream_run_id, { worker_id: deps.worker_id, isIsolated });
     const opening = claimed.claims.find(({ opens_snapshot }) => opens_snapshot);
     if (opening && !claimed.keeper) await requestKeeper(tx, deps.queue, opening.run);
     const beginning = claimed.claims.find(({ begins_run }) => begins_run);
@@ -79,7 +82,7 @@ async function attemptStream(
     return claimed;
   });
   if (is_early) await postponeStream(deps, stream_run_id, EARLY_MS);
-  if (claims.length === 0) return;
+  if (claims.length === 0) return how;
   const attempts = claims.map((claim) => new Attempt(deps, claim, asked));
   const [first] = attempts as [Attempt];
   const shared = together && new SharedAttempts(deps, attempts, together);
@@ -104,6 +107,7 @@ async function attemptStream(
   }
   await recordEnds(deps, outcomes);
   for (const [attempt, outcome] of outcomes) logAttempt(deps, attempt, { outcome, asked });
+  return how;
 }
 
 /** Delivers the job again. */

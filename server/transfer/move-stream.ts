@@ -21,7 +21,7 @@ import {
 import { recordCheckpoint } from '../runs/claim-stream.ts';
 import { reportLost } from '../runs/snapshot/lost-keepers.ts';
 import { isSnapshotLost, joinMoment } from './one-moment/join-snapshot.ts';
-import { columnsAfter, recordLoaded, targetColumns, warnAboutColumns } from './column-history.ts';
+import { columnsAfter, newlyLoaded, targetColumns, warnAboutColumns } from './column-history.ts';
 import { requireDisk } from '../connector-runtime/files-root.ts';
 import { openConnector } from '../connector-runtime/open-connector.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
@@ -180,9 +180,9 @@ async function transfer(input: Transfer): Promise<Moved> {
   if (input.publish_with !== null) return readyOf(attempt, input.plan, counts);
   input.state_version += 1;
   if (!(await recordCommit(input, last, counts))) return null;
-  await recordLoaded(attempt.deps.db, attempt.claim, { schema: input.request.stream, plan: input.plan });
+  const loaded = newlyLoaded(attempt.claim, { schema: input.request.stream, plan: input.plan });
   await confirmChanges(attempt, input, last);
-  return SUCCEEDED;
+  return { kind: 'succeeded', ...(loaded && { loaded }) };
 }
 
 /** The rows count once they are visible. */

@@ -145,6 +145,14 @@ describe('connectors', () => {
     expect(wrong.map(arrow)).toEqual([]);
   });
 
+  test('are loaded with their first use: nothing but the registry names them', () => {
+    const wrong = edges(product, (from, { to, isType }) => {
+      const connector = part(to) ?? '';
+      return connector !== '' && !isShared(connector) && part(from) !== connector && !isType;
+    });
+    expect(wrong.map(arrow)).toEqual([]);
+  });
+
   test('import no room but platform', () => {
     const wrong = edges(inside, (from, { to }) => {
       const isOther = isInside(to) && !to.startsWith('server/connectors/') && !to.startsWith('server/platform/');

@@ -8,8 +8,9 @@ import {
 } from '../../db/schema/index.ts';
 import { openActions, sealActions } from '../automation/triggers/action-secrets.ts';
 import { openParameters } from '../connector-runtime/connector-secrets.ts';
+import type { AnyConnector } from '../connectors/contract/connector.ts';
 import { keyedAddressNames, secretNames } from '../connectors/contract/parameters.ts';
-import { allConnectors, findConnector } from '../connectors/registry.ts';
+import { findConnector } from '../connectors/registry.ts';
 import type { Deps } from '../deps.ts';
 import { MASK } from '../platform/mask.ts';
 import { maskAddresses } from '../resources/account-connectors/secrets/keyed-addresses.ts';
@@ -21,9 +22,9 @@ import { sealParameters } from '../resources/account-connectors/parameters.ts';
  * do not change, so it is safe at every start.
  */
 export async function sealStoredSecrets(deps: Deps): Promise<void> {
-  const names = allConnectors()
-    .filter(({ config }) => keyedAddressNames(config).length > 0)
-    .map(({ name }) => name);
+  const stored = { type: accountConnectors.connector_type, name: accountConnectors.connector_name };
+  const used = await deps.db.selectDistinct(stored).from(accountConnectors);
+  const names = used.filter(hasKeyedAddress).map(({ name }) => name);
   const connectors = await deps.db
     .select()
     .from(accountConnectors)
@@ -39,6 +40,11 @@ export async function sealStoredSecrets(deps: Deps): Promise<void> {
     .set({ payload: sql`${events.payload} - 'url'` })
     .where(and(eq(events.event, 'metadata_export_succeeded'), gt(events.occurred_at, sql`now() - interval '2 days'`)));
   for (const row of hooks) await skippingUnreadable(deps, row, () => sealTrigger(deps, row));
+}
+
+function hasKeyedAddress({ type, name }: Pick<AnyConnector, 'type' | 'name'>): boolean {
+  const connector = findConnector(type, name);
+  return connector !== undefined && keyedAddressNames(connector.config).length > 0;
 }
 
 function hasClearSecret(row: AccountConnectorRow): boolean {

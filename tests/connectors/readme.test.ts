@@ -3,7 +3,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AnySource } from '../../server/connectors/contract/connector.ts';
 import { AuthenticationError } from '../../server/connectors/contract/errors.ts';
-import { allConnectors } from '../../server/connectors/registry.ts';
+import { allConnectors, findConnector } from '../../server/connectors/registry.ts';
 import { readBatches, requestOf } from './reading.ts';
 import { FRUGAL, TSC } from '../support/compiler.ts';
 import { limitHangs } from '../support/hangs.ts';
@@ -76,4 +76,8 @@ test('every registered connector has a README in its folder, and the common READ
     expect(links).toContain(path);
     expect({ path, exists: hasSection(connector) || existsSync(join(folder, path)) }).toEqual({ path, exists: true });
   }
+});
+
+test('every registered connector has the name and the type by which it is registered', () => {
+  for (const connector of allConnectors()) expect(findConnector(connector.type, connector.name)).toBe(connector);
 });

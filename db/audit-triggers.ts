@@ -1,4 +1,5 @@
-import { getTableConfig, type PgTable } from 'drizzle-orm/pg-core';
+import { getTableColumns, getTableName } from 'drizzle-orm';
+import type { PgTable } from 'drizzle-orm/pg-core';
 import type postgres from 'postgres';
 import {
   accountConnectors,
@@ -184,14 +185,14 @@ export const AUDITED: readonly AuditedTable[] = [
 /** The recorded columns of an audited table. */
 export function auditedColumns({ table, bookkeeping = [], by_calls = [] }: AuditedTable): string[] {
   const left_out = [...NEVER, ...bookkeeping, ...by_calls];
-  const names = getTableConfig(table).columns.map((column) => column.name);
+  const names = Object.values(getTableColumns(table)).map((column) => column.name);
   return names.filter((name) => !left_out.includes(name));
 }
 
 /** Derived from the schema, so that a new column is recorded unless it is declared as bookkeeping. */
 function* triggersOf(audited: AuditedTable): Generator<{ name: string; table: string; text: string }> {
   const { type, id = 'id', name = 'name', secrets = [], by_calls = [], operations } = audited;
-  const table = getTableConfig(audited.table).name;
+  const table = getTableName(audited.table);
   const recorded = auditedColumns(audited);
   const trigger = (suffix: string, when: string, columns: string[]) => {
     const parameters = [type, id, name, `{${columns.join()}}`, `{${secrets.join()}}`].map((text) => `'${text}'`);

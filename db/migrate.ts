@@ -51,9 +51,10 @@ async function migrateNow(url: string): Promise<void> {
   const client = open(url);
   try {
     await client`select pg_advisory_lock(${LOCK})`;
-    await refuseNewer(client);
-    if (!(await isOwner(client))) return await requireMigrated(url);
-    await migrate(drizzle(client), { migrationsFolder: FOLDER });
+    const isMigrated = await hasNewest(client);
+    if (!(await isOwner(client))) return isMigrated ? undefined : await requireMigrated(url);
+    // The driver reads and hashes all migrations, which most starts need not apply.
+    if (!isMigrated) await migrate(drizzle(client), { migrationsFolder: FOLDER });
     await storeAuditTriggers(client);
     await storeComments(client);
   } finally {
@@ -136,14 +137,15 @@ const hashOf = (tag: string) =>
 
 const NEWEST = Math.max(...journal.entries.map(({ when }) => when));
 
-/** This version would run against tables that it does not know. */
-async function refuseNewer(client: postgres.Sql): Promise<void> {
+/** Whether the newest migration of this version is applied. @throws MigrationError if that of a newer version is */
+async function hasNewest(client: postgres.Sql): Promise<boolean> {
   const [table] = await client`select to_regclass('drizzle.__drizzle_migrations') as found`;
-  if (!table?.found) return;
-  const [newer] = await client`
-    select count(*)::int as count from drizzle.__drizzle_migrations where created_at::bigint > ${NEWEST}`;
-  if (!newer?.count) return;
+  if (!table?.found) return false;
+  const [applied] = await client`
+    select count(*) filter (where created_at > ${NEWEST})::int as newer, max(created_at)::float as newest
+    from drizzle.__drizzle_migrations`;
+  if (!applied?.newer) return applied?.newest === NEWEST;
   throw new MigrationError(
-    `The database was migrated by a newer version: it has ${newer.count} ${newer.count === 1 ? 'migration' : 'migrations'} that this version does not know. Start the newer version, or restore a backup from before the upgrade`,
+    `The database was migrated by a newer version: it has ${applied.newer} ${applied.newer === 1 ? 'migration' : 'migrations'} that this version does not know. Start the newer version, or restore a backup from before the upgrade`,
   );
 }

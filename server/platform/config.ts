@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { readAddress } from './base-path.ts';
 import { readOrMakeKeyFile } from './key-file.ts';
 import { isNetwork } from './net/addresses.ts';
-import { type ProviderSettings, readProviders } from './provider-settings.ts';
+import type { ProviderSettings, readProviders } from './provider-settings.ts';
 
 /** The settings of the process. `readSettings` reads them from the environment, with secrets by reference. */
 export interface Config {
@@ -143,8 +143,10 @@ const onOff = z
   .transform((value) => SWITCH[value] === true);
 
 function providersIn(text: string, context: z.RefinementCtx): ProviderSettings[] {
+  // Loaded with its first use: most processes have no providers.
+  const settings = require('./provider-settings.ts') as { readProviders: typeof readProviders };
   try {
-    return readProviders(text);
+    return settings.readProviders(text);
   } catch (error) {
     context.addIssue((error as Error).message);
     return z.NEVER;

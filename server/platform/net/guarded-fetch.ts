@@ -1,5 +1,5 @@
-import { Agent, type IncomingMessage, request as requestHttp } from 'node:http';
-import { Agent as TlsAgent, request as requestHttps } from 'node:https';
+import type { Agent, IncomingMessage } from 'node:http';
+import type { Agent as TlsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { literalAddress, plainHost } from './addresses.ts';
@@ -13,6 +13,10 @@ import {
   isAllowed,
   type Place,
 } from './egress-rules.ts';
+
+/** Loaded with their first use: they take a process 7 ms, and many never send a request. */
+const http = () => require('node:http') as typeof import('node:http');
+const https = () => require('node:https') as typeof import('node:https');
 
 /** Connections are kept for further requests. Each leads to an address that was checked. */
 const KEPT = { keepAlive: true, maxFreeSockets: 8 };
@@ -30,7 +34,7 @@ export function guardedFetch(
   { keepAlive = false } = {},
 ): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {
   const agents = keepAlive
-    ? { http: new Agent(KEPT), https: new TlsAgent(KEPT) }
+    ? { http: new (http().Agent)(KEPT), https: new (https().Agent)(KEPT) }
     : ({ http: false, https: false } as const);
   return async (input, init) => {
     const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
@@ -89,7 +93,7 @@ function send({ url, request, body, addresses, agent }: Sending): Promise<Respon
   if (body) headers['content-length'] = String(body.length);
   const options = { method: request.method, headers, agent, lookup, signal: request.signal };
   return new Promise((done, failed) => {
-    const call = url.protocol === 'https:' ? requestHttps : requestHttp;
+    const { request: call } = url.protocol === 'https:' ? https() : http();
     const sent = call(url, options, (answer) => done(responseOf(answer)));
     sent.once('error', failed);
     sent.end(body ?? undefined);

@@ -1,4 +1,3 @@
-import cronstrue from 'cronstrue';
 import { badRequest } from '../platform/errors.ts';
 import { cronTicks, parseCron } from './cron-ticks.ts';
 import { dailyCron } from './daily-times.ts';
@@ -98,7 +97,9 @@ export function describeSchedule(schedule: Schedule): string {
   const zone = ` (${schedule.timezone})`;
   if (schedule.time_of_day !== null) return `Every day at ${schedule.time_of_day}${zone}`;
   if (schedule.type === 'cron') {
-    return cronstrue.toString(schedule.cron_expression ?? '', { use24HourTimeFormat: true }) + zone;
+    // Loaded with its first use.
+    const { toString } = require('cronstrue') as typeof import('cronstrue');
+    return toString(schedule.cron_expression ?? '', { use24HourTimeFormat: true }) + zone;
   }
   const minutes = schedule.interval_minutes ?? 0;
   if (minutes % 60 !== 0) return `Every ${minutes} minutes`;

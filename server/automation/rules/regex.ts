@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
-import { RE2JS, RE2JSException } from 're2js';
+import type { RE2JS } from 're2js';
+import type * as patterns from './checked-pattern.ts';
 
 export const MAX_PATTERN_LENGTH = 256;
-const MAX_PROGRAM = 256;
 const MAX_SUBJECT = 4096;
 /**
  * Budget of one evaluation, in instructions times characters. The slowest pattern measured processed 6.5 million per
@@ -19,21 +19,10 @@ let started = 0;
 export function compilePattern(pattern: string): RE2JS {
   const known = compiled.get(pattern);
   if (known) return known;
-  const regex = compile(pattern);
+  // Loaded with its first use: most rules have no patterns.
+  const { checkedPattern } = require('./checked-pattern.ts') as typeof patterns;
+  const regex = checkedPattern(pattern);
   compiled.set(pattern, regex);
-  return regex;
-}
-
-function compile(pattern: string): RE2JS {
-  let regex: RE2JS;
-  try {
-    regex = RE2JS.compile(pattern);
-  } catch (error) {
-    if (error instanceof RE2JSException)
-      throw new Error(`The pattern is not valid: ${error.message}`, { cause: error });
-    throw error;
-  }
-  if (regex.programSize() > MAX_PROGRAM) throw new Error('The pattern is too large: use fewer or smaller repetitions');
   return regex;
 }
 

@@ -1,4 +1,3 @@
-import { sample } from 'openapi-sampler';
 import type { oas31 } from 'zod-openapi';
 import type { ApiDocument, ReferenceOperation } from './groups.ts';
 
@@ -52,8 +51,8 @@ const withIds = (value: unknown): unknown =>
     : value;
 
 /** A value of the schema; the same at every call. */
-export const exampleOf = (
-  schema: object,
-  document: ApiDocument,
-  options: { skipNonRequired?: boolean } = {},
-): unknown => sample(schema, { ...options, quiet: true, maxSampleDepth: 6 }, document);
+export function exampleOf(schema: object, document: ApiDocument, options: { skipNonRequired?: boolean } = {}): unknown {
+  // Loaded with its first use.
+  const { sample } = require('openapi-sampler') as typeof import('openapi-sampler');
+  return sample(schema, { ...options, quiet: true, maxSampleDepth: 6 }, document);
+}

@@ -1,9 +1,10 @@
-import * as oidc from 'openid-client';
+import type * as oidc from 'openid-client';
 import type { Deps } from '../../../deps.ts';
 import { guardedFetch } from '../../../platform/net/guarded-fetch.ts';
 import type { ProviderSettings } from '../../../platform/provider-settings.ts';
 import { ReferenceError } from '../../../platform/secret-references.ts';
 import { readSecret } from '../../../connector-runtime/references/read-secret.ts';
+import { openid } from './openid.ts';
 import { misconfigured, refusalOf } from './refusals.ts';
 
 /** The description of a provider is read again after this time, or after a sign-in that it refused. */
@@ -55,25 +56,25 @@ async function discover(deps: Deps, settings: ProviderSettings): Promise<oidc.Co
   // The operator names the provider, which may be in the private network. Plain http needs an entry in EGRESS_ALLOW.
   const send = guardedFetch({ ...deps.egress, internal: true });
   const isPlain = settings.issuer.startsWith('http:');
-  return oidc.discovery(
+  return openid().discovery(
     new URL(settings.issuer),
     settings.client_id,
-    { [oidc.clockTolerance]: CLOCK_TOLERANCE_SECONDS },
+    { [openid().clockTolerance]: CLOCK_TOLERANCE_SECONDS },
     await authenticationOf(deps, settings),
     {
-      [oidc.customFetch]: (url, { body, ...init }) => send(url, { ...init, body: body as RequestInit['body'] }),
+      [openid().customFetch]: (url, { body, ...init }) => send(url, { ...init, body: body as RequestInit['body'] }),
       timeout: TIMEOUT_SECONDS,
       // Otherwise the signature of a token that comes straight from the provider is not checked.
-      execute: [oidc.enableNonRepudiationChecks, ...(isPlain ? [oidc.allowInsecureRequests] : [])],
+      execute: [openid().enableNonRepudiationChecks, ...(isPlain ? [openid().allowInsecureRequests] : [])],
     },
   );
 }
 
 async function authenticationOf(deps: Deps, settings: ProviderSettings): Promise<oidc.ClientAuth> {
-  if (settings.client_secret === null) return oidc.None();
+  if (settings.client_secret === null) return openid().None();
   try {
     // The body and not the header: providers disagree on how the header is encoded.
-    return oidc.ClientSecretPost(await readSecret(deps, settings.client_secret));
+    return openid().ClientSecretPost(await readSecret(deps, settings.client_secret));
   } catch (error) {
     if (!(error instanceof ReferenceError) || error.reason === 'unreachable') throw error;
     throw misconfigured(settings, `client_secret cannot be read: ${error.message}`);

@@ -1,10 +1,11 @@
-import * as oidc from 'openid-client';
+import type * as oidc from 'openid-client';
 import { recordOwnUse } from '../../../../db/own-secret-uses.ts';
 import type { Deps } from '../../../deps.ts';
 import { ApiError } from '../../../platform/errors.ts';
 import type { ProviderSettings } from '../../../platform/provider-settings.ts';
 import { claimAt, type Person, type PersonClaims, readPerson } from './claims.ts';
 import { clientOf, forgetClient } from './clients.ts';
+import { openid } from './openid.ts';
 import { refusalOf, refused } from './refusals.ts';
 
 /** What a browser keeps, encrypted, between leaving for the provider and coming back. */
@@ -48,19 +49,19 @@ export async function beginSignIn(
   const client = await clientOf(deps, settings);
   const pending: PendingSignIn = {
     provider: settings.id,
-    state: oidc.randomState(),
-    nonce: oidc.randomNonce(),
-    verifier: oidc.randomPKCECodeVerifier(),
+    state: openid().randomState(),
+    nonce: openid().randomNonce(),
+    verifier: openid().randomPKCECodeVerifier(),
     to,
     session_id,
     expires_at: deps.now().getTime() + PENDING_SECONDS * 1000,
   };
-  const url = oidc.buildAuthorizationUrl(client, {
+  const url = openid().buildAuthorizationUrl(client, {
     redirect_uri: callbackOf(deps, settings),
     scope: settings.scopes.join(' '),
     state: pending.state,
     nonce: pending.nonce,
-    code_challenge: await oidc.calculatePKCECodeChallenge(pending.verifier),
+    code_challenge: await openid().calculatePKCECodeChallenge(pending.verifier),
     code_challenge_method: 'S256',
     // Not 0, which some providers refuse: `prompt` asks for the sign-in, `max_age` for the date of it in the token.
     ...(session_id !== null && { prompt: 'login', max_age: String(RECENT_SECONDS) }),
@@ -80,7 +81,7 @@ export async function completeSignIn(
   try {
     const client = await clientOf(deps, settings);
     await recordUse(deps, client, settings);
-    const tokens = await oidc.authorizationCodeGrant(client, new URL(`${callbackOf(deps, settings)}${search}`), {
+    const tokens = await openid().authorizationCodeGrant(client, new URL(`${callbackOf(deps, settings)}${search}`), {
       expectedState: pending.state,
       expectedNonce: pending.nonce,
       pkceCodeVerifier: pending.verifier,
@@ -126,7 +127,7 @@ async function complete(
   const needed = ['email', settings.groups_claim, settings.account_claim].filter((one) => one !== null);
   const isComplete = needed.every((name) => claimAt(claims, name) !== undefined);
   if (isComplete || !client.serverMetadata().userinfo_endpoint) return claims;
-  return { ...(await oidc.fetchUserInfo(client, tokens.access_token, claims.sub)), ...claims };
+  return { ...(await openid().fetchUserInfo(client, tokens.access_token, claims.sub)), ...claims };
 }
 
 function requireRecent(deps: Deps, { signed_in_at }: Person, settings: ProviderSettings): void {
@@ -144,7 +145,7 @@ export async function signOutUrl(
   const settings = deps.config.OIDC_PROVIDERS.find((one) => one.id === provider);
   const client = settings && (await clientOf(deps, settings).catch(() => null));
   if (!client?.serverMetadata().end_session_endpoint) return null;
-  return oidc.buildEndSessionUrl(client, {
+  return openid().buildEndSessionUrl(client, {
     post_logout_redirect_uri: `${deps.config.PUBLIC_URL}/console`,
     ...(id_token !== null && { id_token_hint: id_token }),
   }).href;

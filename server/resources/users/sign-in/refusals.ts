@@ -1,7 +1,7 @@
-import * as oidc from 'openid-client';
 import { ApiError } from '../../../platform/errors.ts';
 import { EgressError } from '../../../platform/net/egress-rules.ts';
 import type { ProviderSettings } from '../../../platform/provider-settings.ts';
+import { openid } from './openid.ts';
 
 /** Errors of the authorization response by which a person, or the provider for them, declines. */
 const DECLINED = ['access_denied', 'login_required', 'interaction_required', 'consent_required'];
@@ -34,12 +34,12 @@ export const refused = (settings: ProviderSettings, status: 401 | 403, code: str
 /** The error of a provider's client in the words of this service. */
 export function refusalOf(error: unknown, settings: ProviderSettings): ApiError {
   if (error instanceof ApiError) return error;
-  if (error instanceof oidc.AuthorizationResponseError) {
+  if (error instanceof openid().AuthorizationResponseError) {
     if (AWAY.includes(error.error)) return unreachable(settings);
     if (!DECLINED.includes(error.error)) return misconfigured(settings, error.error);
     return refused(settings, 403, 'sign_in_denied', `${settings.name} did not sign you in: ${error.error}`);
   }
-  if (error instanceof oidc.ResponseBodyError) {
+  if (error instanceof openid().ResponseBodyError) {
     if (error.error !== 'invalid_grant') return misconfigured(settings, error.error);
     return refused(settings, 401, 'sign_in_code_refused', 'The provider refused the code: it was used or has expired');
   }

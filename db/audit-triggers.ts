@@ -42,7 +42,7 @@ interface AuditedTable {
 const NEVER = ['id', 'account_id', 'created_at', 'updated_at', 'revision', 'created_by', 'updated_by'];
 
 export const AUDITED: readonly AuditedTable[] = [
-  { table: accounts, type: 'account', bookkeeping: ['case_counter'] },
+  { table: accounts, type: 'account', bookkeeping: ['case_counter', 'periods_from'] },
   {
     table: users,
     type: 'user',

@@ -36,8 +36,10 @@ export const accounts = pgTable(
     payment_status: text('payment_status', { enum: ['active', 'trial', 'grace', 'ended', 'overdue'] })
       .notNull()
       .default('active'),
-    /** Day on which the first billing period started; each lasts a month. */
+    /** Day on which the first billing period started; each lasts a month. Never changes: `connection_periods` follows it. */
     billing_anchor: date('billing_anchor', { mode: 'string' }).notNull().default(sql`current_date`),
+    /** The day from which on `connection_periods` is complete. Accounts of earlier versions have a later one. */
+    periods_from: date('periods_from', { mode: 'string' }).notNull().default('2000-01-01'),
     /** The number of the newest case. */
     case_counter: integer('case_counter').notNull().default(0),
     /** Since when the account is suspended: nothing runs, and its keys and sessions are refused. */

@@ -143,6 +143,65 @@ export const streamDays = pgTable(
   ],
 );
 
+/**
+ * Rows and runs of each connection by calendar month and by billing period, up to now together with `connection_period_changes`.
+ * Complete for periods that start on or after `accounts.periods_from`.
+ */
+export const connectionPeriods = pgTable(
+  'connection_periods',
+  {
+    account_id: accountId(),
+    /** The first day of the month or of the billing period. One row if both start on it. */
+    start: date('start', { mode: 'string' }).notNull(),
+    /** Without a foreign key: usage outlives the connection. */
+    connection_id: uuid('connection_id').notNull(),
+    rows: bigint('rows', { mode: 'number' }).notNull(),
+    runs: integer('runs').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.account_id, t.start, t.connection_id] }),
+    // Index-only scans for usage by connection, in its order. Nulls first, although there are none, as in `rows desc`.
+    index('connection_periods_rows').on(t.account_id, t.start, t.rows.desc().nullsFirst(), t.connection_id, t.runs),
+    check('connection_periods_counts', sql`${t.rows} >= 0 and ${t.runs} >= 0`),
+  ],
+);
+
+/** The number of connections in each period of `connection_periods`. */
+export const periodConnections = pgTable(
+  'period_connections',
+  {
+    account_id: accountId(),
+    start: date('start', { mode: 'string' }).notNull(),
+    connections: integer('connections').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.account_id, t.start] }),
+    check('period_connections_counts', sql`${t.connections} >= 1`),
+  ],
+);
+
+/**
+ * Rows and runs that `connection_periods` does not contain yet. Triggers on the ledger and the runs add them, a periodic job
+ * moves them.
+ */
+export const connectionPeriodChanges = pgTable(
+  'connection_period_changes',
+  {
+    account_id: accountId(),
+    /** Rows of both tables in the order of their inserts. */
+    seq: bigint('seq', { mode: 'number' }).generatedAlwaysAsIdentity(),
+    connection_id: uuid('connection_id').notNull(),
+    /** UTC day that they count for. */
+    day: date('day', { mode: 'string' }).notNull(),
+    rows: bigint('rows', { mode: 'number' }).notNull(),
+    runs: integer('runs').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.account_id, t.seq] }),
+    check('connection_period_changes_counts', sql`${t.rows} >= 0 and ${t.runs} >= 0`),
+  ],
+);
+
 /** Notices about plan limits. Each threshold is announced once per account and billing period. */
 export const planLimitNotices = pgTable(
   'plan_limit_notices',

@@ -19,6 +19,7 @@ import { deleteOldExports } from '../exports/export-metadata.ts';
 import { releaseWebhookEvents } from '../connector-runtime/inbox/release-events.ts';
 import { deleteOldNetworkLogs } from '../connector-runtime/network-log/retention.ts';
 import { closeDays } from '../billing/close-days.ts';
+import { sumPeriods } from '../billing/sum-periods.ts';
 import { clearPlanNotices } from '../billing/clear-notices.ts';
 import { applyAllPlanLocks } from '../billing/lock-connections.ts';
 
@@ -50,6 +51,7 @@ const JOBS: readonly PeriodicJob[] = [
   job('apply plan limits', 10_000, applyAllPlanLocks),
   job('clear plan notices', 10_000, clearPlanNotices),
   job('test broken connectors again', 10_000, retestConnectors),
+  job('sum usage by period', 10_000, sumPeriods),
   job('release webhook events', MINUTE_MS, releaseWebhookEvents),
   job('send daily digests', MINUTE_MS, sendDailyDigests),
   job('compare applied files', MINUTE_MS, compareAppliedFiles),

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import { migrateDatabase } from '../../db/migrate.ts';
 import { closeDays } from '../../server/billing/close-days.ts';
+import { sumPeriods } from '../../server/billing/sum-periods.ts';
 import { createApp } from '../../server/http/app.ts';
 import { bootstrap } from '../../server/process/bootstrap.ts';
 import { readConfig } from '../../server/platform/config.ts';
@@ -103,8 +104,9 @@ async function openAccount(name: string, size: Size) {
     trigger_id: world.trigger_id![0]!,
   };
   await fillAccount(sql, roots, size);
-  // As workers do every quarter of an hour.
+  // As workers do all the time.
   await closeDays(deps);
+  await sumPeriods(deps);
   await sql`vacuum analyze`;
   await sql.end();
   const app = createApp(deps);

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { closeDays } from '../../server/billing/close-days.ts';
+import { sumPeriods } from '../../server/billing/sum-periods.ts';
 import { createApp } from '../../server/http/app.ts';
 import { testApi } from '../support/api.ts';
 import { testDeps } from '../support/database.ts';
@@ -23,7 +24,7 @@ const MOST_COUNTED = 10_002;
 /** Answers about the whole account read its connections with their last runs, and the requested days. */
 const MOST_OF_ALL = SIZE.connections * 10;
 const LARGE = ['connections', 'connection_streams', 'connection_runs', 'stream_runs', 'network_log_segments'];
-LARGE.push('events', 'cases', 'usage_ledger', 'stream_days');
+LARGE.push('events', 'cases', 'usage_ledger', 'stream_days', 'connection_periods', 'connection_period_changes');
 
 const contract = readContract();
 const service = await testDeps();
@@ -45,6 +46,7 @@ await fillAccount(
   SIZE,
 );
 await closeDays(service.deps);
+await sumPeriods(service.deps);
 
 const requests = readsOf(contract, world, PAGE);
 

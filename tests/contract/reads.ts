@@ -1,3 +1,4 @@
+import { addDays, addMonths, monthOf, utcDay } from '../../server/platform/utc-days.ts';
 import type { Contract, Json } from './document.ts';
 import type { World } from './world.ts';
 
@@ -20,6 +21,11 @@ export const WHOLE = [
 const LIVE = ['/automation/chat_channels/', '/dynamic_possible_values/', '/webhook'];
 
 const VALUES: Record<string, string> = { connector_type: 'source', start_date: '2026-01-01', end_date: '2026-01-31' };
+
+function thisMonth(): string {
+  const start = monthOf(utcDay(new Date()));
+  return `start_date=${start}&end_date=${addDays(addMonths(start, 1), -1)}`;
+}
 
 /** Lists with pages, and their filters, rare and common. */
 const queriesOf = (world: World): Record<string, string[]> => ({
@@ -44,7 +50,7 @@ const queriesOf = (world: World): Record<string, string[]> => ({
   '/automation/cases': ['', 'status=open', `trigger_id=${world.trigger_id![0]}`],
   '/automation/triggers': [''],
   '/account_connectors': ['', 'connector_type=source'],
-  '/billing/usage/connection-usage': ['start_date=2026-01-01&end_date=2026-01-31'],
+  '/billing/usage/connection-usage': ['start_date=2026-01-01&end_date=2026-01-31', thisMonth()],
 });
 
 /** Added connectors are found by the same parameter as those of the catalog. */

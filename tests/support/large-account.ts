@@ -85,6 +85,20 @@ async function fillRuns(
     select gen_random_uuid(), account_id, connection_id, connection_run_id, id, 1,
       current_date - (random() * 400)::int, 'elt', stream_name, 0, 10, 10, 0, 100
     from stream_runs where account_id = ${account_id} and stream_id = ${stream_id}`;
+  await queueMonth(sql, account_id);
+}
+
+/** What triggers would have queued, for this month alone: summing 400 days takes minutes. */
+async function queueMonth(sql: postgres.TransactionSql, account_id: string): Promise<void> {
+  await sql`update accounts set periods_from = date_trunc('month', current_date) where id = ${account_id}`;
+  await sql`
+    insert into connection_period_changes (account_id, connection_id, day, rows, runs)
+    select account_id, connection_id, day, sum(rows), sum(runs) from (
+      select account_id, connection_id, day, rows_free + rows_paid as rows, 0 as runs from usage_ledger
+      union all
+      select account_id, connection_id, (created_at at time zone 'UTC')::date, 0, 1 from connection_runs) changes
+    where account_id = ${account_id} and day >= date_trunc('month', current_date)
+    group by account_id, connection_id, day`;
 }
 
 async function fillAutomation(

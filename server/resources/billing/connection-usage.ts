@@ -4,7 +4,8 @@ import { addDays, daysIn, type DaySpan, utcDay } from '../../platform/utc-days.t
 import type { Ctx } from '../../api/procedure.ts';
 import { checkDays } from '../../api/usage-range.ts';
 import { rowsByConnection, type Scope, usageByConnection, usageByDay } from './ledger.ts';
-import { countRanked, rankConnections } from './rank-connections.ts';
+import { countRanked, type Page, rankConnections } from './rank-connections.ts';
+import { countPeriod, isSummedPeriod, rankPeriod } from './rank-period.ts';
 import type { ConnectionUsageSchema, UsageDays } from './schema.ts';
 import { round, seriesOf, total } from './sums.ts';
 
@@ -20,9 +21,10 @@ export async function connectionUsage(
   checkDays(days);
   const { account_id } = ctx.principal;
   const account = { account_id, days };
+  const ranking = rankingOf(ctx, account);
   const [{ ranked, sums, rowsBefore, facts }, count, all] = await Promise.all([
-    readPage(ctx, account, { limit, offset }),
-    countRanked(ctx.db, account),
+    readPage(ctx, account, { limit, offset, ranking }),
+    ranking.then((by) => by.count(ctx.db, account)),
     usageByDay(ctx.db, account),
   ]);
   ctx.setHeader('X-Total-Count', String(count));
@@ -50,8 +52,17 @@ export async function connectionUsage(
   });
 }
 
-async function readPage(ctx: Ctx, account: Scope, page: { limit?: number; offset: number }) {
-  const ranked = await rankConnections(ctx.db, account, page);
+async function rankingOf(ctx: Ctx, account: Scope) {
+  return (await isSummedPeriod(ctx.db, account))
+    ? { rank: rankPeriod, count: countPeriod }
+    : { rank: rankConnections, count: countRanked };
+}
+
+type Ranking = ReturnType<typeof rankingOf>;
+
+async function readPage(ctx: Ctx, account: Scope, { ranking, ...page }: Page & { ranking: Ranking }) {
+  const { rank } = await ranking;
+  const ranked = await rank(ctx.db, account, page);
   const ids = ranked.map((row) => row.connection_id);
   // Only a page is filtered by ids: for all connections, the list would be long and exclude nothing.
   const scope = { ...account, ...(page.limit !== undefined && { ids }) };

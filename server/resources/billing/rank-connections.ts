@@ -9,25 +9,26 @@ import {
 } from '../../billing/closed-days.ts';
 import { addDays, addMonths, type DaySpan, monthOf } from '../../platform/utc-days.ts';
 
-interface Ranked {
+export interface Ranked {
   account_id: string;
   days: DaySpan;
 }
 
-interface Page {
+export interface Page {
   limit?: number;
   offset: number;
 }
 
+export interface RankedConnection extends Record<string, unknown> {
+  connection_id: string;
+  runs: number;
+}
+
 /** Connections with rows or runs on these days, deleted ones too: most rows first, then the oldest. */
-export async function rankConnections(
-  db: Db,
-  ranked: Ranked,
-  page: Page,
-): Promise<{ connection_id: string; runs: number }[]> {
+export async function rankConnections(db: Db, ranked: Ranked, page: Page): Promise<RankedConnection[]> {
   const month = closedMonth(ranked);
   // As float8, which is exact to 9e15: PostgreSQL sums bigint as numeric, which takes half as long again.
-  const rows = await db.execute<{ connection_id: string; runs: number }>(sql`
+  const rows = await db.execute<RankedConnection>(sql`
     select connection_id, runs::float8 as runs from (
       (select connection_id, rows::float8 as rows, runs from ${month.rows} month
         order by month.rows desc, connection_id limit ${firstRows(page)})
@@ -43,7 +44,7 @@ export async function rankConnections(
  * The rows up to the end of a page, or more. A number in the text of the statement: with a parameter PostgreSQL plans each
  * execution again, which took 1.3 ms instead of 0.4. Powers of two, so that the texts are few.
  */
-const firstRows = ({ limit, offset }: Page): SQL =>
+export const firstRows = ({ limit, offset }: Page): SQL =>
   sql.raw(limit === undefined ? 'all' : String(2 ** Math.ceil(Math.log2(offset + limit))));
 
 /** The number of all such connections. */

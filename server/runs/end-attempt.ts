@@ -8,10 +8,11 @@ import {
   type StreamRunRow,
   streamRuns,
 } from '../../db/schema/index.ts';
+import { pipelined } from '../../db/pipelined.ts';
 import type { Db } from '../../db/types.ts';
 import type { Queue } from '../queue/boss.ts';
 import { executeStream } from '../queue/jobs.ts';
-import { type Claim, type Progress, stillHeld } from './claim-stream.ts';
+import { type Claim, type Progress, recordCheckpoint, stillHeld } from './claim-stream.ts';
 import { forgetDeliveries, recordsDeliveries } from './delivery/delivered-batches.ts';
 import { meterStreamRun } from '../billing/metering.ts';
 import { recordFailure, recordSuccess } from './connector-health.ts';
@@ -26,22 +27,32 @@ import { lineOf } from './log/end-line.ts';
 import { backoffSeconds, isLiveRun, MAX_ATTEMPTS, MAX_ATTEMPTS_WITHOUT_PROGRESS } from '../pipeline/run-states.ts';
 import type { Outcome } from './outcome.ts';
 
-/** Ends an attempt in one transaction: stream, event, next job, and the run when this was its last stream. */
-export async function endAttempt(
-  db: Db,
-  queue: Queue,
-  ended: {
-    claim: Claim;
-    outcome: Outcome;
-    progress: Progress;
-    warnings: StoredWarning[];
-    /** Of the attempt, not stored yet. */
-    lines?: readonly StoredLogLine[];
-  },
-): Promise<void> {
+/**
+ * Ends an attempt in one transaction: stream, event, next job, and the run when this was its last stream.
+ * @returns false if its last commit was not recorded: another worker holds the claim now
+ */
+export async function endAttempt(db: Db, queue: Queue, ended: EndedAttempt): Promise<boolean> {
+  const { claim, outcome } = ended;
+  const commit = outcome.kind === 'succeeded' ? outcome.commit : undefined;
+  const [run, isRecorded] = await pipelined(
+    () => lockRun(db, claim.run.id),
+    async () => commit === undefined || recordCheckpoint(db, claim, commit),
+  );
+  if (isRecorded && run && isLiveRun(run.status)) await endLocked(db, queue, run, ended);
+  return isRecorded;
+}
+
+interface EndedAttempt {
+  claim: Claim;
+  outcome: Outcome;
+  progress: Progress;
+  warnings: StoredWarning[];
+  /** Of the attempt, not stored yet. */
+  lines?: readonly StoredLogLine[];
+}
+
+async function endLocked(db: Db, queue: Queue, run: RunRow, ended: EndedAttempt): Promise<void> {
   const { claim, progress, warnings } = ended;
-  const run = await lockRun(db, claim.run.id);
-  if (!run || !isLiveRun(run.status)) return;
   const held = stillHeld(claim);
   // Only the decision about a retry depends on them.
   const without_progress = ended.outcome.kind === 'retry' ? await attemptsWithoutProgress(db, claim) : 1;

@@ -1,4 +1,5 @@
 import type { ReadyStream, StoredRunError, StreamRow } from '../../db/schema/index.ts';
+import type { Checkpoint } from './claim-stream.ts';
 
 /** The types that the columns of a stream were written with, and the details of its source. */
 export type LoadedStream = Pick<StreamRow, 'loaded_columns' | 'loaded_details'>;
@@ -6,10 +7,10 @@ export type LoadedStream = Pick<StreamRow, 'loaded_columns' | 'loaded_details'>;
 /** How an attempt at a stream ended. */
 export type Outcome =
   /**
-   * `rolled_over`: a continuous run has ended wherever in the log it was. `loaded`: what the next run compares the stream
-   * with, if it has changed.
+   * `rolled_over`: a continuous run has ended wherever in the log it was. `commit`: the last one at the destination, if it
+   * is not recorded yet. `loaded`: what the next run compares the stream with, if it has changed.
    */
-  | { kind: 'succeeded'; rolled_over?: boolean; loaded?: LoadedStream }
+  | { kind: 'succeeded'; rolled_over?: boolean; commit?: Checkpoint; loaded?: LoadedStream }
   /** The new table is complete at the destination, and is published with those of the other streams. */
   | { kind: 'ready'; ready: ReadyStream }
   | { kind: 'stopped' }

@@ -4,10 +4,11 @@ import type {
   ReadRequest,
   SourceOrigin,
   StreamState,
+  WriteCounts,
   Writer,
 } from '../connectors/contract/connector.ts';
 import { type Attempt, ClaimLost } from './attempt.ts';
-import { recordCheckpoint } from '../runs/claim-stream.ts';
+import { type Checkpoint, recordCheckpoint } from '../runs/claim-stream.ts';
 import { forgetDeliveries } from '../runs/delivery/delivered-batches.ts';
 import type { SentBatches } from './delivery-log.ts';
 import { onSide } from '../connector-runtime/side-error.ts';
@@ -51,16 +52,20 @@ export async function commitCheckpoint(input: Transfer, reached: StreamState): P
   if (!(await recordCommit(input, state, counts))) throw new ClaimLost('Another worker holds this stream');
 }
 
-/** Records a commit of the destination in the control plane. False: another worker holds the claim now. */
-export async function recordCommit(
-  input: Transfer,
+/** What the control plane records of a commit. */
+export function checkpointOf(
+  { attempt, state_version }: Transfer,
   state: StreamState | null,
-  counts: Awaited<ReturnType<Writer['finish']>>,
-): Promise<boolean> {
-  const { attempt, state_version } = input;
+  counts: WriteCounts,
+): Checkpoint {
   Object.assign(attempt.progress, counts);
-  const commit = { state, state_version, counts };
-  const { claim, deps } = attempt;
+  return { state, state_version, counts };
+}
+
+/** Records a commit of the destination in the control plane. False: another worker holds the claim now. */
+export async function recordCommit(input: Transfer, state: StreamState | null, counts: WriteCounts): Promise<boolean> {
+  const commit = checkpointOf(input, state, counts);
+  const { claim, deps } = input.attempt;
   // Without a state the next attempt reads from the start and comes to the batches again.
   if (!input.deliveries || state === null) return recordCheckpoint(deps.db, claim, commit);
   return deps.db.transaction(async (tx) => {

@@ -37,7 +37,7 @@ import { noteCommit, noteRead } from './transfer-notes.ts';
 import { inTime } from '../pipeline/log-words.ts';
 import { moveRows } from './row-lane.ts';
 import { windowOf } from '../pipeline/custom-run/windows.ts';
-import { recordCommit, type Transfer, withOrigin } from './commit-checkpoint.ts';
+import { checkpointOf, recordCommit, type Transfer, withOrigin } from './commit-checkpoint.ts';
 import { requireSound } from '../pipeline/stream-check/check.ts';
 import { planTransfer, readRequest, tableName, type TransferPlan } from '../pipeline/transfer-plan.ts';
 import { replacedWindow } from './replace-window.ts';
@@ -179,10 +179,15 @@ async function transfer(input: Transfer): Promise<Moved> {
   await input.sent?.close();
   if (input.publish_with !== null) return readyOf(attempt, input.plan, counts);
   input.state_version += 1;
-  if (!(await recordCommit(input, last, counts))) return null;
   const loaded = newlyLoaded(attempt.claim, { schema: input.request.stream, plan: input.plan });
+  const succeeded = { kind: 'succeeded' as const, ...(loaded && { loaded }) };
+  // If the worker dies before the end of the attempt, the next one finds the commit at the destination. One that holds no
+  // state would get the rows again, and a log may forget what was read once its position is confirmed.
+  const isFoundAgain = !input.deliveries && !input.sent && request.reader_id === undefined;
+  if (isFoundAgain) return { ...succeeded, commit: checkpointOf(input, last, counts) };
+  if (!(await recordCommit(input, last, counts))) return null;
   await confirmChanges(attempt, input, last);
-  return { kind: 'succeeded', ...(loaded && { loaded }) };
+  return succeeded;
 }
 
 /** The rows count once they are visible. */

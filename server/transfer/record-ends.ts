@@ -1,6 +1,7 @@
 import type { Deps } from '../deps.ts';
 import { endAttempt } from '../runs/end-attempt.ts';
 import type { Attempt } from './attempt.ts';
+import { fencedOutcome } from './fenced.ts';
 import type { Outcome } from '../runs/outcome.ts';
 
 /** Longer than the lease together: the next delivery of the job takes up a stream whose end was not recorded at all. */
@@ -9,12 +10,18 @@ const END_PAUSES_MS = [200, 500, 1000, 2000, 2000];
 /** The end of an attempt that is not recorded leaves the stream held until recovery looks for lost jobs. */
 export async function recordEnds(deps: Deps, outcomes: ReadonlyMap<Attempt, Outcome | null>): Promise<void> {
   // Together, so that no stream is claimed again while another one of its run seems to be held.
-  const record = () =>
-    deps.db.transaction(async (tx) => {
-      for (const [{ claim, progress, warnings, log }, outcome] of outcomes) {
-        if (outcome) await endAttempt(tx, deps.queue, { claim, outcome, progress, warnings, lines: log.lines });
+  const record = async () => {
+    const fenced = await deps.db.transaction(async (tx) => {
+      const lost: Attempt[] = [];
+      for (const [attempt, outcome] of outcomes) {
+        const { claim, progress, warnings, log } = attempt;
+        const ended = outcome && { claim, outcome, progress, warnings, lines: log.lines };
+        if (ended && !(await endAttempt(tx, deps.queue, ended))) lost.push(attempt);
       }
+      return lost;
     });
+    for (const attempt of fenced) await fencedOutcome(attempt, null);
+  };
   for (const pause of END_PAUSES_MS) {
     try {
       return await record();

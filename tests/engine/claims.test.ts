@@ -91,7 +91,8 @@ describe('a claim', () => {
     const next = (await claimStream(db, claim.stream_run.id, deps.worker_id))!;
     expect(await recordProgress(db, claim, progressOf(claim))).toBeNull();
     expect(await recordCheckpoint(db, claim, COMMIT)).toBe(false);
-    await end(claim, { kind: 'succeeded' });
+    expect(await end(claim, { kind: 'succeeded' })).toBe(true);
+    expect(await end(claim, { kind: 'succeeded', commit: COMMIT })).toBe(false);
     expect(await streams()).toMatchObject([
       { status: 'running', rows_loaded: 0, cursor_after: null, fence: next.stream_run.fence },
     ]);
@@ -120,6 +121,14 @@ describe('a claim', () => {
 });
 
 describe('the end of an attempt', () => {
+  test('records the last commit of the destination with it', async () => {
+    const { claim, streams } = await claimed();
+    expect(await end(claim, { kind: 'succeeded', commit: COMMIT })).toBe(true);
+    expect(await streams()).toMatchObject([{ status: 'succeeded', cursor_after: '7' }]);
+    const [stored] = await db.select().from(connectionStreams).where(eq(connectionStreams.id, claim.stream.id));
+    expect(stored).toMatchObject({ state: COMMIT.state, state_version: 1 });
+  });
+
   test('that fails while the run stops is a stop, not a retry', async () => {
     const made = await claimed();
     await made.stop(made.run_id);

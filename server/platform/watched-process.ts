@@ -1,4 +1,5 @@
 import { periodic } from './periodic.ts';
+import { RUNTIME_SETTINGS } from './tune-runtime.ts';
 
 const HEARTBEAT_MS = 1000;
 /** A process may take this long until its first heartbeat: it loads its code on a machine that may be busy. */
@@ -36,7 +37,8 @@ export function spawnWatched(
   let limit = (START_MS / silent_ms) * TICKS;
   let hung = false;
   const child = Bun.spawn(command, {
-    env,
+    // Without them the child starts over, and a process that does so has lost the channel of its heartbeats.
+    env: { ...RUNTIME_SETTINGS, ...env },
     stdio: ['pipe', 'inherit', 'inherit'],
     // In a session of its own: Ctrl-C in the terminal reaches only this process, which stops the child.
     detached: true,

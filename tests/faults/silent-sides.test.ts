@@ -73,7 +73,7 @@ test('a destination that freezes in a full refresh ends the attempt, not the run
     destination: toPostgres,
     stream: { destination_sync_mode: 'overwrite' },
   });
-  const { error, run } = await retrying(made, () => freeze(target, 'copy %from stdin%'));
+  const { error, run } = await retrying(made, () => freeze(target, '%copy %from stdin%'));
   expect(error).toMatchObject({ code: 'destination_silent', origin: 'destination', type: 'timeout', retryable: true });
   expect(error?.message).toMatch(/ the destination 127\.0\.0\.1:\d+ accepted nothing for 1 s\. /);
   expect(run).toMatchObject({ status: 'succeeded', attempt: 2 });

@@ -14,7 +14,7 @@ const PATIENCE_MS = 1_000;
  * What other sessions copy into while the first one copies into the table itself, whose transaction then moves all rows:
  * they appear with its own and with the state, at once. The server's log does not have it, so it costs little more than
  * the move; prepared transactions would spare that, but most servers allow none, and those that a crash leaves behind hold
- * up the vacuum of all databases until somebody ends them.
+ * up the vacuum of all databases until an administrator ends them.
  */
 export class BesideTable {
   readonly relation: string;

@@ -310,7 +310,6 @@ export class CopyLoad implements TurnLoad {
     await work.state.note(pendingState(pending));
     await transaction.commit();
     transaction.begin();
-    await this.session.flush();
   }
 
   async #createBeside(session: PgSession, beside: BesideTable): Promise<void> {
